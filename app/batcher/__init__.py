@@ -1,0 +1,1 @@
+"""Waiting requests, batching decisions, merging and splitting."""

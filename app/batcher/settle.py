@@ -1,0 +1,106 @@
+"""Ending requests: each exactly once, counted exactly once. Runs on: event loop."""
+
+from __future__ import annotations
+
+import logging
+
+from ..core.errors import KernelPortError
+from ..core.request import InferenceResponse
+from .queue import Entry
+from .target import Batch, Result, Target
+
+_log = logging.getLogger(__name__)
+
+
+def settle(
+    entry: Entry,
+    response: InferenceResponse | None,
+    error: KernelPortError | None,
+    now_ns: int,
+    outcome: str = "",
+) -> None:
+    """Finish an accepted entry and count it; nothing happens to one that is finished already.
+
+    The done callback encodes the reply and may turn a response into an error (a reply above the size limit, say), so
+    the outcome is counted after it. A cancelled entry is finished by `Call.cancel` itself, here only counted.
+    """
+    if entry.is_done:
+        return
+    target = entry.target
+    entry.finished_ns = now_ns
+    target.open_calls -= 1
+    stats = target.stats
+    if entry.is_part:
+        if not outcome:
+            entry.finish(response, error)
+    elif outcome:
+        stats.failed(outcome, now_ns - entry.received_ns)
+    else:
+        try:
+            entry.finish(response, error)
+        except Exception:
+            # A callback's fault must not keep the rest of the batch from its answers.
+            _log.exception("model '%s': writing a reply failed", target.spec.name)
+            error = KernelPortError("writing the reply failed")
+        else:
+            error = entry.error
+        if error is not None:
+            stats.failed(error.outcome, now_ns - entry.received_ns)
+        elif entry.batch is not None:
+            stats.succeeded(entry.rows, entry.received_ns, entry.enqueued_ns, entry.batch, now_ns)
+    if target.is_closed:
+        check_drained(target)
+
+
+def refuse(entry: Entry, error: KernelPortError, now_ns: int) -> None:
+    """Finish and count an entry that was never queued."""
+    entry.finished_ns = now_ns
+    entry.finish(None, error)
+    if not entry.is_part:
+        entry.target.stats.failed(error.outcome, now_ns - entry.received_ns)
+
+
+def deliver(batch: Batch, now_ns: int) -> None:
+    """Count a batch's executions and settle its entries, in arrival order where the model asks for it."""
+    stats = batch.target.stats
+    for timing in batch.executions:
+        stats.executed(timing)
+    if batch.was_rerun:
+        stats.reruns += 1
+    if not batch.target.batch_policy.preserve_ordering:
+        for result in batch.results:
+            _settle_result(result, now_ns)
+        return
+    for result in batch.results:
+        result.entry.held = result
+    release_in_order(batch.target, now_ns)
+
+
+def release_in_order(target: Target, now_ns: int) -> None:
+    """Under preserve_ordering: settle the finished entries before which nothing is open any more."""
+    order = target.order
+    while order and (order[0].held is not None or order[0].is_done or order[0].is_cancelled):
+        entry = order.popleft()
+        if entry.held is not None:
+            held, entry.held = entry.held, None
+            _settle_result(held, now_ns)
+
+
+def fail_rest(batch: Batch, error: KernelPortError) -> None:
+    """Give every entry without a result the error."""
+    have = {id(result.entry) for result in batch.results}
+    for entry in batch.entries:
+        if id(entry) not in have:
+            batch.results.append(Result(entry, None, error, batch.timing))
+
+
+def check_drained(target: Target) -> None:
+    """Tell the owner of a closed target, once, that nothing refers to its copies any more."""
+    if target.is_closed and target.is_drained and target.on_drained is not None:
+        callback, target.on_drained = target.on_drained, None
+        callback()
+
+
+def _settle_result(result: Result, now_ns: int) -> None:
+    result.entry.batch = result.timing
+    settle(result.entry, result.response, result.error, now_ns)
