@@ -54,6 +54,8 @@ class Dispatcher:
         self._timers = Timers()
         self._timer: TimerHandle | None = None
         self._timer_ns = 0
+        self._has_ready = False  # something became ready since lanes were last woken
+        self._will_wake = False
 
     # -- event loop ------------------------------------------------------------------------------------------------
 
@@ -89,12 +91,16 @@ class Dispatcher:
                     target.order.append(entry)
                     self._flush(target, (one for one in target.buckets.values() if one is not bucket), now_ns)
                 if target.free and not bucket.is_ready:
-                    must_arm |= self._consider(target, bucket, now_ns, wakes=True)
+                    must_arm |= self._consider(target, bucket, now_ns)
         if is_full:
             text = f"model '{target.spec.name}': Exceeds maximum queue size: {limit} requests are waiting"
             refuse(entry, QueueFull(text), now_ns)
-        elif must_arm:
+            return
+        if must_arm:
             self._arm()
+        if self._has_ready and not self._will_wake:
+            self._will_wake = True
+            self._clock.call_soon(self._wake)
 
     def finish(self, batch: Batch) -> None:
         """Deliver a batch's results; the lane asks for it through `call_soon_threadsafe`, once per batch."""
@@ -125,9 +131,10 @@ class Dispatcher:
                 old.open_calls -= count_moved
                 new.open_calls += count_moved
                 if new.free and not moved.is_ready:
-                    self._consider(new, moved, now_ns, wakes=True)
+                    self._consider(new, moved, now_ns)
             old.order = deque(entry for entry in old.order if entry.target is old)
         self._arm()
+        self._wake()
         check_drained(old)
 
     def close(self, target: Target) -> None:
@@ -186,13 +193,27 @@ class Dispatcher:
                 elif target is not None and bucket is not None:
                     bucket.due_ns = 0
                     if bucket.rows and target.free and not bucket.is_ready:
-                        self._consider(target, bucket, now_ns, wakes=True)
+                        self._consider(target, bucket, now_ns)
         for entry in expired:
             waited_us = (now_ns - entry.enqueued_ns) // 1000
             text = f"model '{entry.target.spec.name}': Request timeout expired after {waited_us} us in the queue"
             settle(entry, None, QueueTimeout(text), now_ns)
             release_in_order(entry.target, now_ns)
         self._arm()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wake a parked lane for every ready bucket.
+
+        Requests that arrive together are read one by one in the same turn of the loop, which lets other threads run
+        after each. Waking only when all of them are in keeps a lane from taking them one at a time.
+        """
+        self._will_wake = False
+        with self._lock:
+            self._has_ready = False
+            for pool in self._pools.values():
+                for _ in range(min(len(pool.ready), len(pool.parked))):
+                    pool.parked.pop().wake()
 
     def _arm(self) -> None:
         with self._lock:
@@ -246,10 +267,11 @@ class Dispatcher:
         """A lane died with the batch: answer what has no result yet, and free its permit. Event loop."""
         fail_rest(batch, error)
         with self._lock:
-            must_arm = self._release(batch, self._clock.now_ns(), wakes=True)
+            must_arm = self._release(batch, self._clock.now_ns())
         self.finish(batch)
         if must_arm:
             self._arm()
+        self._wake()
 
     def forget_lane(self, lane: ParkedLane, device: str) -> None:
         """The lane will not call `take` again; any thread."""
@@ -277,7 +299,7 @@ class Dispatcher:
         timing = BatchTiming(now_ns, rows_before - bucket.rows, number, decision.reason)
         return Batch(target, device, copy, entries, timing)
 
-    def _release(self, batch: Batch, now_ns: int, wakes: bool = False) -> bool:
+    def _release(self, batch: Batch, now_ns: int) -> bool:
         """Give the batch's permit back and look at what waited for it; True when the timer must be armed."""
         target = batch.target
         target.idle_copies[batch.device].append(batch.copy)
@@ -288,36 +310,33 @@ class Dispatcher:
             if bucket.is_ready:
                 self._push(target, bucket, batch.device)
             else:
-                must_arm |= self._consider(target, bucket, now_ns, wakes)
+                must_arm |= self._consider(target, bucket, now_ns)
         return must_arm
 
-    def _consider(self, target: Target, bucket: Bucket, now_ns: int, wakes: bool = False) -> bool:
+    def _consider(self, target: Target, bucket: Bucket, now_ns: int) -> bool:
         """Make the bucket ready, or remember when to look again; True when the timer must be armed."""
         decision = plan(bucket, target.batch_policy, now_ns)
         if isinstance(decision, Dispatch):
             bucket.is_ready = True
             for device, copies in target.idle_copies.items():
                 if copies:
-                    pool = self._push(target, bucket, device)
-                    if wakes and pool.parked:
-                        pool.parked.pop().wake()
-                        wakes = False
+                    self._push(target, bucket, device)
             return False
         if not bucket.due_ns or decision.until_ns < bucket.due_ns:
             self._timers.look_again(target, bucket, decision.until_ns)
             return True
         return False
 
-    def _push(self, target: Target, bucket: Bucket, device: str) -> _Pool:
+    def _push(self, target: Target, bucket: Bucket, device: str) -> None:
         pool = self._pools.get(device)
         if pool is None:
             pool = self._pools[device] = _Pool()
         heappush(pool.ready, (bucket.head.enqueued_ns, next(self._ties), target, bucket))
-        return pool
+        self._has_ready = True
 
     def _flush(self, target: Target, buckets: Iterable[Bucket], now_ns: int) -> None:
         """Under preserve_ordering a newer shape must not wait behind an older one's delay."""
         for bucket in list(buckets):
             bucket.must_leave = True
             if target.free and not bucket.is_ready and bucket.rows:
-                self._consider(target, bucket, now_ns, wakes=True)
+                self._consider(target, bucket, now_ns)

@@ -24,6 +24,9 @@ class LoopClock(Protocol):
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> TimerHandle:
         """Run `callback` on the event loop at `when_ns`; call on the event loop only."""
 
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        """Run `callback` when the loop has handled what is at hand; call on the event loop only."""
+
     def call_soon_threadsafe(self, callback: Callable[..., None], *args: Any) -> None:
         """Run `callback(*args)` on the event loop soon; callable from any thread."""
 
@@ -34,6 +37,7 @@ class SystemClock:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.now_ns: Callable[[], int] = time.monotonic_ns
+        self.call_soon: Callable[[Callable[[], None]], object] = loop.call_soon
         self.call_soon_threadsafe: Callable[..., Any] = loop.call_soon_threadsafe
 
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> asyncio.TimerHandle:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from fakes.clock import FakeClock
 from kernelport.batcher.dispatcher import Dispatcher
 from kernelport.batcher.policy import BatchPolicy, QueuePolicy
 from kernelport.batcher.queue import Entry, ModelQueue
@@ -15,8 +16,6 @@ from kernelport.core.request import InferenceRequest, RequestedOutput
 from kernelport.core.tensor import FP32, Array, Tensor, TensorSpec
 from kernelport.telemetry.stats import ModelStats
 from kernelport.workers import execution
-
-from fakes.clock import FakeClock
 
 MS = 1_000_000
 
@@ -91,6 +90,7 @@ class Bench:
         target.stats.received += 1
         entry.add_done_callback(lambda call: self.done.append(entry))
         self.dispatcher.submit(entry)
+        self.clock.run_soon()
         return entry
 
     def take(self, finished: Batch | None = None) -> Batch | None:

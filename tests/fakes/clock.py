@@ -36,6 +36,9 @@ class FakeClock:
         heappush(self._timers, (when_ns, next(self._ties), timer))
         return timer
 
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.call_soon_threadsafe(callback)
+
     def call_soon_threadsafe(self, callback: Callable[..., None], *args: Any) -> None:
         self._soon.append((callback, args))
         self._arrived.release()

@@ -1,0 +1,1 @@
+"""Loading, readiness, draining, unloading."""

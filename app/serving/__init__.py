@@ -1,0 +1,1 @@
+"""The two doors: DataPlane and ControlPlane."""
