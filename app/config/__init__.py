@@ -1,0 +1,1 @@
+"""Server and model configuration, pydantic at the edge."""
