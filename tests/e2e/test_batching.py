@@ -40,7 +40,10 @@ def test_every_caller_gets_its_own_rows_whatever_it_was_batched_with(server: Ser
     assert after["inference_count"] - before["inference_count"] == sum(map(len, arrays))
     assert after["execution_count"] - before["execution_count"] < len(arrays)
     assert max(one["batch_size"] for one in after["batch_stats"]) <= 8
-    assert sum(one["batch_size"] * one["compute_infer"]["count"] for one in after["batch_stats"]) == after["inference_count"]
+    assert (
+        sum(one["batch_size"] * one["compute_infer"]["count"] for one in after["batch_stats"])
+        == after["inference_count"]
+    )
 
 
 def test_one_poisoned_request_fails_alone_and_is_counted_once(server: ServerProcess) -> None:
