@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tritonclient.http as triton
 import tritonclient.http.aio as triton_aio
+from server_process import ServerProcess
 from tritonclient.utils import InferenceServerException
 
 ARRAYS = {
@@ -40,10 +41,14 @@ def _row(value: float) -> np.ndarray[Any, Any]:
     return np.full((1, 4), value, np.float32)
 
 
+def _address(server: ServerProcess) -> str:
+    return server.url.partition("://")[2]
+
+
 @pytest.fixture
 def client(server) -> Iterator[triton.InferenceServerClient]:
     """The blocking client."""
-    with triton.InferenceServerClient(server.address, concurrency=32) as one:
+    with triton.InferenceServerClient(_address(server), concurrency=32) as one:
         yield one
 
 
@@ -170,7 +175,7 @@ def test_what_perf_analyzer_does_first_works(client):
 
 def test_models_are_loaded_and_unloaded_on_request(serve, models):
     server = serve(models, "--model-control-mode", "explicit", "--load-model", "echo_fp32")
-    with triton.InferenceServerClient(server.address) as client:
+    with triton.InferenceServerClient(_address(server)) as client:
         states = {one["name"]: one.get("state") for one in client.get_model_repository_index()}
         assert (states["echo_fp32"], states["two_out"]) == ("READY", None)
         client.load_model("two_out")
@@ -193,7 +198,7 @@ def test_load_and_unload_are_refused_in_other_modes(client):
 
 def test_the_asyncio_client_reads_everything_the_blocking_one_does(server):
     async def session() -> None:
-        async with triton_aio.InferenceServerClient(server.address) as client:
+        async with triton_aio.InferenceServerClient(_address(server)) as client:
             assert await client.is_server_ready()
             assert await client.is_model_ready("echo_fp32")
             assert (await client.get_model_metadata("echo_fp32"))["name"] == "echo_fp32"
@@ -219,7 +224,7 @@ def test_the_asyncio_client_reads_everything_the_blocking_one_does(server):
 
 def test_clients_on_many_threads_do_not_mix_up_their_answers(server):
     def ask(worker: int) -> None:
-        with triton.InferenceServerClient(server.address) as client:
+        with triton.InferenceServerClient(_address(server)) as client:
             for turn in range(25):
                 value = worker * 100 + turn
                 a, b = _input(_row(value), "A"), _input(_row(turn), "B")
