@@ -22,8 +22,9 @@ from .devices.select import resolve_device
 from .http.budget import decode_limits, encode_limits, http_limits
 from .http.endpoint import InferEndpoint
 from .http.gate import Gate
-from .http.lane import lane_protocol, plain_protocol
+from .http.lane import lane_protocol
 from .http.listener import Listener
+from .http.reception import plain_protocol
 from .lifecycle.brought import BroughtFiles
 from .lifecycle.catalog import Catalog
 from .lifecycle.loader import Loader

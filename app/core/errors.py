@@ -17,7 +17,8 @@ KernelPortError                 INTERNAL
 │   │   └── TooManyInFlight
 │   ├── QueueTimeout                                 waited longer than the queue policy allows
 │   ├── ModelNotReady                                loading, or no healthy instance
-│   └── ServerStopping
+│   ├── ServerStopping
+│   └── WrongControlMode                             load and unload in a mode that has none; waiting does not help
 ├── DeadlineExceeded            DEADLINE_EXCEEDED
 ├── FailedPrecondition          FAILED_PRECONDITION
 │   └── IllegalTransition                            a model state move that the table does not allow
@@ -154,6 +155,12 @@ class ModelNotReady(Unavailable):
 
 class ServerStopping(Unavailable):
     """The server has closed its admission and is finishing what it accepted."""
+
+
+class WrongControlMode(Unavailable):
+    """Load and unload outside explicit mode: Triton's 503, but coming back later would not help."""
+
+    retry_after_s = None
 
 
 class DeadlineExceeded(KernelPortError):

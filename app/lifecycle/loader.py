@@ -15,6 +15,7 @@ from ..backends.base import Accelerator, BackendModel, BackendOptions
 from ..backends.registry import backend_class, backend_info, canonical_name, detect
 from ..batcher.policy import BatchPolicy
 from ..config.model import ModelConfig
+from ..config.placement import AcceleratorConfig
 from ..config.server import ServerSettings
 from ..core.errors import LoadError
 from ..core.model import ModelArtifact, ModelSpec
@@ -81,13 +82,12 @@ class Loader:
         permits: dict[str, list[BackendModel]] = {}
         for device, number in wishes.items():
             options = self._options(config, backend, device, instances)
-            first = loads.load(artifact, device, options)
-            copies.append(first)
-            permits[str(device)] = [first] * number
-            if not first.is_thread_safe:
-                more = [loads.load(artifact, device, options) for _ in range(number - 1)]
-                copies.extend(more)
-                permits[str(device)] = [first, *more]
+            held: list[BackendModel] = []
+            while len(held) < number:
+                if not held or not held[0].is_thread_safe:
+                    copies.append(loads.load(artifact, device, options))
+                held.append(copies[-1])
+            permits[str(device)] = held
         settings = self._settings
         completed = complete(
             source.name,
@@ -161,16 +161,15 @@ class Loader:
     def _options(self, config: ModelConfig, backend: str, device: Device, instances: int) -> BackendOptions:
         settings = self._settings
         accelerators = config.optimization.execution_accelerators
-        chosen = ()
+        chosen: tuple[AcceleratorConfig, ...] = ()
         if accelerators is not None:
-            chosen = (
-                accelerators.cpu_execution_accelerator
-                if device.kind == "cpu"
-                else accelerators.gpu_execution_accelerator
-            )
+            # on the CPU too: the backend says that a GPU's accelerator cannot work there, rather than nobody
+            chosen = accelerators.gpu_execution_accelerator
+            if device.kind == "cpu":
+                chosen += accelerators.cpu_execution_accelerator
         extra = dict(config.backend_options)
         if config.optimization.graph is not None:
-            extra.setdefault("optimization.graph.level", config.optimization.graph.level)
+            extra.setdefault("graph_level", config.optimization.graph.level)
         return BackendOptions(
             threads=settings.intra_op_threads or max(1, self._cpus // instances),
             parameters=dict(config.parameters),

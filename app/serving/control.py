@@ -9,9 +9,8 @@ from ..config.load import parse_model_config
 from ..core.errors import (
     InvalidRequest,
     KernelPortError,
-    ModelNotFound,
-    Unavailable,
     Unsupported,
+    WrongControlMode,
 )
 from ..core.model import ModelSpec, ModelStatus
 from ..core.tensor import Shape
@@ -79,8 +78,7 @@ class ControlPlane:
     def metadata(self, name: str, version: str | None) -> tuple[ModelSpec, list[str]]:
         """The signature, and the served versions (only the one asked for, if one was); raises ModelNotFound."""
         spec = self._catalog.find(name, version).spec
-        entry = self._catalog.get(name)
-        return spec, [version] if version is not None or entry is None else list(entry.versions)
+        return spec, list(self._catalog.versions(name)) if version is None else [spec.version]
 
     def config(self, name: str, version: str | None) -> dict[str, Any]:
         """The model's configuration as Triton's ModelConfig in JSON, filled-in values included."""
@@ -103,8 +101,7 @@ class ControlPlane:
         """Counters per served version; raises InvalidRequest for a name or version that is not served."""
         if name is None:
             return [(served.spec, served.stats) for served in self._catalog.served()]
-        entry = self._catalog.get(name)
-        versions = dict(entry.versions) if entry is not None else {}
+        versions = self._catalog.versions(name)
         if version is not None:
             versions = {version: versions[version]} if version in versions else {}
         if not versions:
@@ -130,25 +127,26 @@ class ControlPlane:
             raise Unsupported("load requests may not bring files; start the server with --allow-file-override")
         if parsed is None:
             raise InvalidRequest(f"load of model '{name}': files need a config parameter beside them")
-        await self._manager.load(name, brought=await self._brought.write(name, parsed, files))
+        model = await self._brought.write(name, parsed, files)
+        try:
+            await self._manager.load(name, brought=model)
+        finally:
+            await self._brought.keep(name, self._manager.brought.get(name))
 
     async def unload(self, name: str, unload_dependents: bool = False) -> None:
         """Unload a model; unknown and unloaded names are fine. No model depends on another in this release."""
         self._refuse_unless_explicit()
         await self._manager.unload(name)
+        if self._brought is not None:
+            await self._brought.keep(name, self._manager.brought.get(name))
 
     def _refuse_unless_explicit(self) -> None:
         if self.mode != "explicit":
-            raise Unavailable(
+            raise WrongControlMode(
                 f"explicit model load / unload is not allowed: the model control mode is {self.mode}; "
                 "start the server with --model-control-mode explicit"
             )
 
     def _served(self, name: str, version: str | None) -> ServedModel:
-        self._catalog.find(name, version)
-        entry = self._catalog.get(name)
-        assert entry is not None
-        served = entry.default if version is None else entry.versions[version]
-        if served is None:
-            raise ModelNotFound(f"Request for unknown model: '{name}' has no available versions")
-        return served
+        found = self._catalog.find(name, version)
+        return self._catalog.versions(name)[found.spec.version]

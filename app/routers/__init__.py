@@ -1,0 +1,1 @@
+"""FastAPI routes; read, one plane call, write."""
