@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from typing import Any
 
 from .config.server import ServerSettings
 from .server import Server, StartReport
@@ -42,10 +43,11 @@ async def _live(settings: ServerSettings, report: StartReport) -> int:
     install_stack_dump(loop)
     server = Server(settings, report)
     starting = asyncio.ensure_future(server.start())
-    await asyncio.wait([starting, stop.received], return_when=asyncio.FIRST_COMPLETED)
+    waited: tuple[asyncio.Future[Any], ...] = (starting, stop.received)
+    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
     failed = False
     if starting.done():
-        failures = starting.result()
+        failures = await _started(server, starting)
         report.started(server.rows(), server.urls())
         failed = bool(failures) and settings.exit_on_error
         for name, reason in failures.items() if failed else ():
@@ -59,6 +61,15 @@ async def _live(settings: ServerSettings, report: StartReport) -> int:
     await server.stop(0.0 if idle_start else settings.drain_delay_s)
     starting.cancel()
     return 1 if failed else 0
+
+
+async def _started(server: Server, starting: asyncio.Task[dict[str, str]]) -> dict[str, str]:
+    """The reason per model that failed; a server that could not start at all is taken down first."""
+    try:
+        return await starting
+    except BaseException:
+        await server.stop(0.0)
+        raise
 
 
 class _Signals:

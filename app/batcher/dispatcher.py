@@ -63,9 +63,7 @@ class Dispatcher:
         """Queue an entry at its target; a full queue finishes it with QueueFull at once."""
         target = entry.target
         policy = target.batch_policy
-        key: Hashable = match_key(entry.request, target.spec) if policy.merges else None
-        if entry.is_pinned:
-            key = (key, target.spec.version)
+        key = _bucket_key(entry, target)
         timeout_ns = target.queue_policy.timeout_ns(entry.request.timeout_us)
         entry.on_cancel = self._cancelled
         must_arm = False
@@ -109,30 +107,25 @@ class Dispatcher:
         deliver(batch, self._clock.now_ns())
 
     def hand_over(self, old: Target, new: Target) -> None:
-        """Let `new` answer what waits at `old` for any version; the two must take the same inputs."""
+        """Let `new` answer what waits at `old` for any version; the two must take the same inputs.
+
+        Parts of an oversized request stay, because one answer must not come from two versions.
+        """
         now_ns = self._clock.now_ns()
         with self._lock:
-            for bucket in [one for one in old.buckets.values() if one.rows and not one.head.is_pinned]:
-                del old.buckets[bucket.key]
-                moved = new.buckets.setdefault(bucket.key, Bucket(bucket.key))
-                for entry in (*bucket.entries, *bucket.late):
-                    entry.target = new
-                    entry.is_late = False
-                    moved.append(entry)
-                    if new.batch_policy.preserve_ordering:
-                        new.order.append(entry)
-                count_moved = len(bucket)
-                bucket.entries.clear()
-                bucket.late.clear()
-                bucket.rows = 0
-                for stats, change in ((old.stats, -count_moved), (new.stats, count_moved)):
-                    stats.pending += change
-                    stats.received += change
-                old.open_calls -= count_moved
-                new.open_calls += count_moved
-                if new.free and not moved.is_ready:
-                    self._consider(new, moved, now_ns)
+            waiting = [entry for bucket in old.buckets.values() for entry in (*bucket.entries, *bucket.late)]
+            moved = [entry for entry in waiting if not entry.is_pinned and not entry.is_part]
+            for entry in sorted(moved, key=lambda one: one.enqueued_ns):
+                self._move(entry, old, new)
+            for stats, change in ((old.stats, -len(moved)), (new.stats, len(moved))):
+                stats.pending += change
+                stats.received += change
+            old.open_calls -= len(moved)
+            new.open_calls += len(moved)
             old.order = deque(entry for entry in old.order if entry.target is old)
+            for bucket in new.buckets.values():
+                if new.free and not bucket.is_ready:
+                    self._consider(new, bucket, now_ns)
         self._arm()
         self._wake()
         check_drained(old)
@@ -153,6 +146,7 @@ class Dispatcher:
         owed += [entry for batch in running if batch.target is target for entry in batch.entries]
         for entry in owed:
             settle(entry, None, error, now_ns)
+        release_in_order(target, now_ns)
 
     def _cancelled(self, call: Call) -> None:
         entry = call
@@ -163,6 +157,24 @@ class Dispatcher:
         now_ns = self._clock.now_ns()
         settle(entry, None, None, now_ns, outcome="cancelled")
         release_in_order(entry.target, now_ns)
+
+    def _move(self, entry: Entry, old: Target, new: Target) -> None:
+        """Let a waiting entry wait at another target (lock held)."""
+        before = entry.bucket
+        assert before is not None
+        before.remove(entry)
+        if not before.rows:
+            old.buckets.pop(before.key, None)
+        entry.target = new
+        entry.is_late = False
+        # Under the successor's own key: it may merge what its predecessor ran one by one.
+        key = _bucket_key(entry, new)
+        bucket = new.buckets.get(key)
+        if bucket is None:
+            bucket = new.buckets[key] = Bucket(key)
+        bucket.append(entry)
+        if new.batch_policy.preserve_ordering:
+            new.order.append(entry)
 
     def _leave(self, entry: Entry) -> None:
         """Take a waiting entry out of its bucket (lock held)."""
@@ -340,3 +352,8 @@ class Dispatcher:
             bucket.must_leave = True
             if target.free and not bucket.is_ready and bucket.rows:
                 self._consider(target, bucket, now_ns)
+
+
+def _bucket_key(entry: Entry, target: Target) -> Hashable:
+    key: Hashable = match_key(entry.request, target.spec) if target.batch_policy.merges else None
+    return (key, target.spec.version) if entry.is_pinned else key

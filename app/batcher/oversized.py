@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..core.errors import KernelPortError
+from ..core.errors import BackendError, KernelPortError
 from ..core.request import Call, InferenceRequest, InferenceResponse
 from ..core.tensor import Tensor
 from .dispatcher import Dispatcher
+from .merge import pad_to_bucket
 from .queue import Entry
+from .settle import finish
 from .target import Target
 
 
@@ -30,10 +32,13 @@ class Oversized(Call):
     def submit(self, dispatcher: Dispatcher, is_pinned: bool) -> None:
         """Queue all parts; a part that is refused fails the whole and takes the others back."""
         requests = cut(self.request, self._rows, self._target)
+        policy = self._target.batch_policy
         self._open = len(requests)
         for request, rows in requests:
             part = Entry(request, rows, self.received_ns, self._target, is_pinned)
             part.is_part = True
+            if policy.shape_buckets:
+                part.sizes = pad_to_bucket(request, policy)
             part.add_done_callback(self._part_done)
             self._parts.append(part)
             dispatcher.submit(part)
@@ -49,15 +54,20 @@ class Oversized(Call):
             self._settle(None, part.error, part)
             self._cancel_parts()
         elif not self._open:
-            self._settle(join(self._parts, self._target), None, part)
+            try:
+                response = join(self._parts, self._target)
+            except KernelPortError as error:
+                self._settle(None, error, part)
+            else:
+                self._settle(response, None, part)
 
     def _settle(self, response: InferenceResponse | None, error: KernelPortError | None, last: Call) -> None:
         now_ns = self.finished_ns = last.finished_ns
         self.batch = last.batch
-        self.finish(response, error)
+        failure = finish(self, response, error, self._target.spec.name)
         stats = self._target.stats
-        if self.error is not None:
-            stats.failed(self.error.outcome, now_ns - self.received_ns)
+        if failure is not None:
+            stats.failed(failure.outcome, now_ns - self.received_ns)
         elif self.batch is not None:
             stats.succeeded(self._rows, self.received_ns, self.enqueued_ns, self.batch, now_ns)
 
@@ -89,14 +99,23 @@ def cut(request: InferenceRequest, rows: int, target: Target) -> list[tuple[Infe
 
 
 def join(parts: list[Entry], target: Target) -> InferenceResponse:
-    """One response out of the parts' responses."""
+    """One response out of the parts' responses; raises BackendError when their outputs do not fit together."""
     responses = [part.response for part in parts if part.response is not None]
     first = responses[0]
+    spec = target.spec
     outputs: list[Tensor] = []
     for place, tensor in enumerate(first.outputs):
-        axis = target.spec.outputs_by_name[tensor.name].batch_axis
+        axis = spec.outputs_by_name[tensor.name].batch_axis
         array = tensor.array
         if axis is not None:
-            array = np.concatenate([response.outputs[place].array for response in responses], axis)
+            arrays = [response.outputs[place].array for response in responses]
+            shapes = {(one.shape[:axis], one.shape[axis + 1 :]) for one in arrays}
+            if len(shapes) > 1:
+                listed = ", ".join(str(list(one.shape)) for one in arrays)
+                raise BackendError(
+                    f"model '{spec.name}' version {spec.version}: output '{tensor.name}' came out as {listed} for the "
+                    "parts of a split request, which cannot be joined; send fewer rows"
+                )
+            array = np.concatenate(arrays, axis)
         outputs.append(Tensor(tensor.name, tensor.datatype, array))
     return InferenceResponse(first.model, first.version, outputs, first.parameters)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 from .queue import Bucket
 
@@ -72,7 +73,8 @@ def plan(bucket: Bucket, policy: BatchPolicy, now_ns: int) -> Dispatch | Wait:
     """Decide about a non-empty bucket for which an instance is free.
 
     Semantics of Triton's dynamic batcher (`ModelDynamicBatching`): a full batch leaves at once; the largest
-    preferred size that is reached is cut out; when the oldest request has waited `max_delay_ns`, everything leaves.
+    preferred size that whole requests make up is cut out; when the oldest request has waited `max_delay_ns`,
+    everything leaves.
     """
     if not policy.merges:
         return Dispatch(bucket.head.rows, "single")
@@ -84,9 +86,9 @@ def plan(bucket: Bucket, policy: BatchPolicy, now_ns: int) -> Dispatch | Wait:
     leaves_ns = head.enqueued_ns + delay_ns
     if delay_ns and now_ns >= leaves_ns:
         return Dispatch(policy.max_rows, "delay")
-    for preferred in reversed(policy.preferred_rows):
-        if rows >= preferred:
-            return Dispatch(preferred, "preferred")
+    preferred = _largest_preferred(bucket, policy.preferred_rows) if policy.preferred_rows else 0
+    if preferred:
+        return Dispatch(preferred, "preferred")
     if rows >= policy.max_rows:
         return Dispatch(policy.max_rows, "size")
     if bucket.must_leave:
@@ -100,3 +102,17 @@ def plan(bucket: Bucket, policy: BatchPolicy, now_ns: int) -> Dispatch | Wait:
             return Dispatch(policy.max_rows, "deadline")
         leaves_ns = min(leaves_ns, leave_early_ns)
     return Wait(leaves_ns)
+
+
+def _largest_preferred(bucket: Bucket, preferred_rows: tuple[int, ...]) -> int:
+    """The largest preferred size that whole requests from the front add up to exactly; 0 when there is none."""
+    if bucket.rows == len(bucket):
+        return next((size for size in reversed(preferred_rows) if size <= bucket.rows), 0)
+    found = rows = 0
+    for entry in chain(bucket.entries, bucket.late):
+        rows += entry.rows
+        if rows in preferred_rows:
+            found = rows
+        if rows >= preferred_rows[-1]:
+            break
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from ..core.errors import KernelPortError
-from ..core.request import InferenceResponse
+from ..core.request import Call, InferenceResponse
 from .queue import Entry
 from .target import Batch, Result, Target
 
@@ -30,26 +30,29 @@ def settle(
     entry.finished_ns = now_ns
     target.open_calls -= 1
     stats = target.stats
-    if entry.is_part:
-        if not outcome:
-            entry.finish(response, error)
-    elif outcome:
-        stats.failed(outcome, now_ns - entry.received_ns)
-    else:
-        try:
-            entry.finish(response, error)
-        except Exception:
-            # A callback's fault must not keep the rest of the batch from its answers.
-            _log.exception("model '%s': writing a reply failed", target.spec.name)
-            error = KernelPortError("writing the reply failed")
-        else:
-            error = entry.error
-        if error is not None:
-            stats.failed(error.outcome, now_ns - entry.received_ns)
+    if not outcome:
+        error = finish(entry, response, error, target.spec.name)
+        outcome = error.outcome if error is not None else ""
+    if not entry.is_part:  # of an oversized request the whole is counted
+        if outcome:
+            stats.failed(outcome, now_ns - entry.received_ns)
         elif entry.batch is not None:
             stats.succeeded(entry.rows, entry.received_ns, entry.enqueued_ns, entry.batch, now_ns)
     if target.is_closed:
         check_drained(target)
+
+
+def finish(
+    call: Call, response: InferenceResponse | None, error: KernelPortError | None, model: str
+) -> KernelPortError | None:
+    """Give a call its answer; returns the error that it ended with, which its done callback may have put there."""
+    try:
+        call.finish(response, error)
+    except Exception:
+        # A callback's fault must not keep the rest of the batch from its answers.
+        _log.exception("model '%s': writing a reply failed", model)
+        return KernelPortError("writing the reply failed")
+    return call.error
 
 
 def refuse(entry: Entry, error: KernelPortError, now_ns: int) -> None:

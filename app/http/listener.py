@@ -67,7 +67,7 @@ class Listener:
         self._server.should_exit = True
         if self._serving is not None:
             await asyncio.wait([self._serving], timeout=limit_s + 1)
-        if self._settings.uds:
+        if self._settings.uds and self._sockets:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._settings.uds)
 

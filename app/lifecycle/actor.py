@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 
 from ..batcher.dispatcher import Dispatcher
 from ..batcher.queue import ModelQueue
-from ..core.errors import KernelPortError, LoadError
+from ..core.errors import IllegalTransition, KernelPortError, LoadError
 from ..core.model import ModelState, ModelStatus
 from ..repository.model import RepositoryModel
 from ..telemetry.stats import ModelStats
@@ -147,7 +147,13 @@ class ModelActor:
                 raise LoadError(f"load failed for model '{self.name}': {texts}")
             self._wanted = wanted
 
-    def _begin(self, versions: Iterable[str]) -> None:
+    def _begin(self, versions: Sequence[str]) -> None:
+        for version in versions:
+            if self._is_draining(version):  # told before any other version is touched
+                raise IllegalTransition(
+                    f"model '{self.name}' version {version} still answers what it accepted before it was unloaded; "
+                    "load it again later"
+                )
         for version in versions:
             state = self._states.setdefault(version, VersionState(self.name, version))
             if version not in self._served:
@@ -244,11 +250,17 @@ class ModelActor:
         if self._served:
             versions = tuple(self._served)
         for version in versions:
+            if self._is_draining(version):
+                continue
             state = self._states.setdefault(version, VersionState(self.name, version))
             if version not in self._served:
                 state.move(ModelState.LOADING)
             self._fail(version, reason)
         self._catalog.publish(self.name, CatalogEntry.of(self._served))
+
+    def _is_draining(self, version: str) -> bool:
+        state = self._states.get(version)
+        return state is not None and state.state is ModelState.UNLOADING
 
     def _forget_gone(self, on_disk: Iterable[str]) -> None:
         """Versions that are neither on disk nor served have no place in the index."""

@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from ..config.model import ModelConfig
-from ..core.errors import InvalidRequest, PayloadTooLarge
+from ..core.errors import InvalidRequest, LoadError, PayloadTooLarge
 from ..repository.layout import bad_name, is_version
 from ..repository.model import RepositoryModel
 from ..repository.repository import ModelRepository, with_config
@@ -29,6 +29,7 @@ class BroughtFiles:
         self._executor = executor
         self._max_bytes = max_bytes
         self._root = Path(tempfile.mkdtemp(prefix="kernelport-brought-"))
+        self._folders: dict[str, list[Path]] = {}
 
     async def write(self, name: str, config: ModelConfig, files: dict[str, bytes]) -> RepositoryModel:
         """Write the files and describe them as a repository model; raises InvalidRequest for a bad name."""
@@ -46,22 +47,51 @@ class BroughtFiles:
             )
         loop = asyncio.get_running_loop()
         model = await loop.run_in_executor(self._executor, self._write, name, files)
+        self._folders.setdefault(name, []).append(model.model_dir.parent)
         return with_config(model, config)
+
+    async def keep(self, name: str, model: RepositoryModel | None) -> None:
+        """Remove what was written for the name, except the files of `model`."""
+        kept = None if model is None else model.model_dir.parent
+        folders = self._folders.pop(name, [])
+        if kept in folders:
+            self._folders[name] = [kept]
+        gone = [folder for folder in folders if folder != kept]
+        loop = asyncio.get_running_loop()
+        for folder in gone:
+            await loop.run_in_executor(self._executor, _remove, folder)
 
     def close(self) -> None:
         """Remove everything."""
-        shutil.rmtree(self._root, ignore_errors=True)
+        _remove(self._root)
 
     def _write(self, name: str, files: dict[str, bytes]) -> RepositoryModel:
         folder = Path(tempfile.mkdtemp(dir=self._root))
-        for path, content in files.items():
-            target = folder / name / path
+        try:
+            return _write_into(folder, name, files)
+        except BaseException:
+            _remove(folder)
+            raise
+
+
+def _write_into(folder: Path, name: str, files: dict[str, bytes]) -> RepositoryModel:
+    for path, content in files.items():
+        target = folder / name / path
+        try:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-        found = ModelRepository([folder]).scan().get(name)
-        if found is None:
-            raise InvalidRequest(f"load of model '{name}': the files hold no version folder with a model")
-        return found
+        except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+            raise InvalidRequest(f"load of model '{name}': {path!r} is a file and a folder at once") from error
+        except OSError as error:
+            raise LoadError(f"load of model '{name}': {path!r} cannot be written: {error.strerror}") from error
+    found = ModelRepository([folder]).scan().get(name)
+    if found is None:
+        raise InvalidRequest(f"load of model '{name}': the files hold no version folder with a model")
+    return found
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_path(name: str, path: str) -> None:

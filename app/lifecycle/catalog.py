@@ -34,13 +34,10 @@ class Catalog:
         """From now on the name means this."""
         self._entries[name] = entry
 
-    def remove(self, name: str) -> None:
-        """The name is unknown from now on."""
-        self._entries.pop(name, None)
-
-    def get(self, name: str) -> CatalogEntry | None:
-        """The entry of a name, or None for one that was never heard of."""
-        return self._entries.get(name)
+    def versions(self, name: str) -> Mapping[str, ServedModel]:
+        """The versions of a name that take requests, ascending; empty for an unknown name."""
+        entry = self._entries.get(name)
+        return {} if entry is None else entry.versions
 
     def find(self, name: str, version: str | None) -> ServedModel | PinnedModel:
         """The version that answers; raises ModelNotFound (404) or, while its first load runs, ModelNotReady (503)."""

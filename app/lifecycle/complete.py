@@ -163,6 +163,9 @@ def _batching(
     reason = next(filter(None, map(why_not_batchable, pairs)), "")
     if not reason and all(one.axis is None for one in pairs if one.role == "input"):
         reason = "no input has a batch dimension"
+    if not reason and not partial and all(len(one.model.shape or ()) < 2 for one in pairs if one.role == "input"):
+        # A vector's free dimension is a length as often as a batch, and a length must not be held to a batch size.
+        reason = "every input has one dimension only, which may be a length"
     if partial and reason:
         raise LoadError(
             f"{where}: dims of {partial[0]} leave a batch dimension out, but {reason}; write max_batch_size: 0"

@@ -163,7 +163,7 @@ class Loader:
         accelerators = config.optimization.execution_accelerators
         chosen: tuple[AcceleratorConfig, ...] = ()
         if accelerators is not None:
-            # on the CPU too: the backend says that a GPU's accelerator cannot work there, rather than nobody
+            # those for a GPU also on the CPU: the backend refuses them there, so nobody misses them without a word
             chosen = accelerators.gpu_execution_accelerator
             if device.kind == "cpu":
                 chosen += accelerators.cpu_execution_accelerator

@@ -45,7 +45,7 @@ class ModelManager:
         self._actors: dict[str, ModelActor] = {}
         self._found: dict[str, RepositoryModel] = {}
         self._overrides: dict[str, ModelConfig] = {}
-        self._brought: dict[str, RepositoryModel] = {}  # models whose files came with a load request
+        self._brought: dict[str, RepositoryModel] = {}
         self._has_scanned = False
         self._is_stopping = False
         self._scanning = asyncio.Lock()
@@ -61,6 +61,11 @@ class ModelManager:
     def actors(self) -> dict[str, ModelActor]:
         """Every name that was ever loaded or asked for."""
         return self._actors
+
+    @property
+    def brought(self) -> dict[str, RepositoryModel]:
+        """Models whose files came with a load request, until they are unloaded."""
+        return self._brought
 
     @property
     def why_not_ready(self) -> str:
@@ -123,7 +128,15 @@ class ModelManager:
         elif config is not None:
             self._overrides[name] = config
         await self.scan()
-        await self._load_found(name)
+        try:
+            await self._load_found(name)
+        except ModelNotFound:
+            actor = self._actors.get(name)
+            if actor is None or not actor.served:
+                self._overrides.pop(name, None)
+            if actor is not None and not actor.served:
+                actor.is_expected = False
+            raise
 
     async def unload(self, name: str) -> None:
         """Unload one model; unknown and unloaded names are fine."""
@@ -149,9 +162,6 @@ class ModelManager:
     async def _load_found(self, name: str) -> None:
         source = self._brought.get(name) or self._found.get(name)
         if source is None:
-            actor = self._actors.get(name)
-            if actor is not None and not actor.served:
-                actor.is_expected = False
             raise ModelNotFound(f"failed to load '{name}': no such model in the repository")
         override = self._overrides.get(name)
         if override is not None:

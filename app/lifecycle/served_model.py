@@ -8,7 +8,7 @@ from ..batcher.dispatcher import Dispatcher
 from ..batcher.merge import pad_to_bucket
 from ..batcher.oversized import Oversized
 from ..batcher.queue import Entry, ModelQueue
-from ..batcher.target import Target
+from ..batcher.target import Copy, Target
 from ..core.model import ModelSpec
 from ..core.request import Call, InferenceRequest
 from ..telemetry.stats import ModelStats
@@ -23,7 +23,7 @@ class ServedModel:
 
     def __init__(self, loaded: LoadedVersion, dispatcher: Dispatcher, queue: ModelQueue, stats: ModelStats) -> None:
         policy = loaded.batch_policy
-        copies = {device: list(some) for device, some in loaded.permits.items()}
+        copies: dict[str, list[Copy]] = {device: list(some) for device, some in loaded.permits.items()}
         self.loaded = loaded
         self.target = Target(loaded.spec, policy, loaded.queue_policy, queue, stats, copies)
         self.spec: ModelSpec = loaded.spec

@@ -20,9 +20,9 @@ from typing import Self
 from ..config.paths import PLAIN_RELATIVE, is_plain_relative
 from ..core.errors import LoadError
 from ..core.model import ModelArtifact
+from ..protocol.onnx_file import read_graph_facts
 from .layout import is_ignored, is_version
 from .model import RepositoryModel
-from .onnx_external import external_locations
 
 _CHUNK = 64 * 1024 * 1024
 _SPARE_BYTES = 16 * 1024 * 1024
@@ -94,7 +94,7 @@ def _own_files(main: Path, source: Path, model: RepositoryModel, label: str) -> 
 def _external_files(copy: Path, main: Path, relative: Path, label: str) -> dict[Path, Path]:
     """The files an ONNX model keeps weights in, found in its copy because nobody can truncate that one."""
     try:
-        locations = external_locations(copy)
+        locations = sorted({tensor.location for tensor in read_graph_facts(copy).external})
     except LoadError as error:
         raise LoadError(f"{label}: {error}") from error
     found = (_external(location, main, label) for location in locations)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.types import Receive, Scope, Send
 
 from ..http.asgi_limits import disconnect_of, read_body, send_reply
-from ..http.endpoint import InferHeaders
+from ..http.endpoint import infer_headers
 from ..http.reply import Reply
 from ..telemetry.logging import request_id
 from .bodies import Responses, answers, ref
@@ -18,7 +18,6 @@ from .planes import Inference
 router = APIRouter(tags=["Inference"], default_response_class=Response)
 
 BINARY = "application/octet-stream"
-_FIELDS = (b"inference-header-content-length", b"content-encoding", b"accept-encoding")
 
 _BODY: dict[str, Any] = {
     "requestBody": {
@@ -73,12 +72,6 @@ class ReplyResponse(Response):
 async def infer(request: Request, endpoint: Inference, target: Target) -> Response:
     """Run a model on the input tensors of the body, and return its output tensors."""
     body = await read_body(request.scope, request.receive)
-    fields = {name: value for name, value in request.headers.raw if name in _FIELDS}
-    headers = InferHeaders(
-        json_length=fields.get(b"inference-header-content-length"),
-        content_encoding=fields.get(b"content-encoding", b""),
-        accept_encoding=fields.get(b"accept-encoding", b""),
-        request_id=request_id.get().encode("latin-1"),
-    )
+    headers = infer_headers(request.headers.raw, request_id.get().encode("latin-1"))
     hang_up = disconnect_of(request.receive)
     return ReplyResponse(await endpoint.infer_async(target.name, target.version, body, headers, hang_up))

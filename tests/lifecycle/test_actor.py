@@ -76,7 +76,7 @@ class FakeLoader:
         copy = Copy()
         self.copies.append(copy)
         return LoadedVersion(
-            replace(spec(0), version=version), BatchPolicy(), QueuePolicy(self.limit), {"cpu": [copy]}, (copy,), {},  # type: ignore[dict-item,arg-type]
+            replace(spec(0), version=version), BatchPolicy(), QueuePolicy(self.limit), {"cpu": [copy]}, (copy,), {},  # type: ignore[list-item,arg-type]
         )  # fmt: skip
 
 
