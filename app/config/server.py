@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from .part import Natural, Positive, no_bool
 from .sizes import ByteSize
 
+_MAX_JSON_BYTES = 32 * 1024**2
 _DEVICE = re.compile(r"auto|cpu|cuda(:(0|[1-9][0-9]{0,3}))?", re.ASCII)
 _BACKEND_CONFIG = re.compile(r"([a-z0-9_-]+,)?[A-Za-z0-9_.-]+=.*", re.ASCII)
 
@@ -159,6 +160,9 @@ class ServerSettings(BaseModel):
             raise PydanticCustomError("load_model", "--load-model needs --model-control-mode explicit")
         if self.allow_file_override and self.model_control_mode != "explicit":
             raise PydanticCustomError("file_override", "--allow-file-override needs --model-control-mode explicit")
+        if self.max_json_bytes > _MAX_JSON_BYTES:
+            # Larger documents cost seconds of the event loop, and overrun the JSON parser's list conversion.
+            raise PydanticCustomError("max_json_bytes", "--max-json-bytes can be 32MiB at most")
         if self.max_json_bytes > self.max_request_bytes and "max_json_bytes" in self.model_fields_set:
             raise PydanticCustomError("max_json_bytes", "--max-json-bytes is above --max-request-bytes")
         return self

@@ -111,3 +111,9 @@ def test_a_root_path_has_one_slash_before_and_none_behind(written: str, path: st
 
 def test_every_option_has_a_one_line_description() -> None:
     assert check_described(ServerSettings) == []
+
+
+def test_the_json_limit_has_a_limit_of_its_own() -> None:
+    with pytest.raises(ConfigError, match="32MiB at most"):
+        load_settings({"max_json_bytes": "33MiB"}, env={})
+    assert load_settings({"max_json_bytes": "32MiB"}, env={}).max_json_bytes == 32 * 1024**2

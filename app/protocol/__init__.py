@@ -1,0 +1,1 @@
+"""Bytes to core types and back; pure functions."""
