@@ -200,7 +200,8 @@ class Dispatcher:
                     if entry.target.queue_policy.rejects:
                         self._leave(entry)
                         expired.append(entry)
-                    elif entry.bucket is not None:
+                    else:
+                        assert entry.bucket is not None  # or it would not have come
                         entry.bucket.delay(entry)
                 elif target is not None and bucket is not None:
                     bucket.due_ns = 0

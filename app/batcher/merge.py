@@ -10,7 +10,7 @@ import numpy as np
 from ..core.errors import BackendError
 from ..core.model import ModelSpec
 from ..core.request import InferenceRequest, output_names
-from ..core.tensor import BYTES, Array, Tensor, TensorSpec
+from ..core.tensor import BYTES, Array, Shape, Tensor, TensorSpec
 from .policy import BatchPolicy
 from .queue import Entry
 
@@ -91,7 +91,7 @@ def merge(entries: Sequence[Entry], spec: ModelSpec, policy: BatchPolicy, rows: 
                     merged[name] = _repeat_last(array, axis, total - rows)
     for one in spec.inputs:
         if one.reshape is not None and one.name in merged:
-            merged[one.name] = _reshape(merged[one.name], one.reshape, spec.max_batch_size > 0)
+            merged[one.name] = _reshape(merged[one.name], _inner(one, spec), one.reshape, spec.max_batch_size > 0)
     return merged, total
 
 
@@ -160,8 +160,14 @@ def _repeat_last(array: Array, axis: int, times: int) -> Array:
     return np.concatenate([array, np.repeat(last, times, axis)], axis)
 
 
-def _reshape(array: Array, target: Sequence[int], has_batch: bool) -> Array:
-    """Apply Triton's `reshape`: its -1 dimensions take the array's own free dimensions in order."""
+def _inner(one: TensorSpec, spec: ModelSpec) -> Shape:
+    """The declared shape without the batch dimension."""
+    shape = one.shape or ()
+    return shape[1:] if spec.max_batch_size else shape
+
+
+def _reshape(array: Array, declared: Shape, target: Shape, has_batch: bool) -> Array:
+    """Apply Triton's `reshape`: the free dimensions of `target` are those of `declared`, the array's own, in order."""
     shape = array.shape[:1] if has_batch else ()
     if target.count(-1) <= 1:
         rows = shape[0] if shape else 1
@@ -170,15 +176,16 @@ def _reshape(array: Array, target: Sequence[int], has_batch: bool) -> Array:
             known *= 1 if size == -1 else size
         free = array.size // known if known else 0
         return array.reshape(shape + tuple(free if size == -1 else size for size in target))
-    inner = iter(array.shape[1:] if has_batch else array.shape)
-    return array.reshape(shape + tuple(next(inner) if size == -1 else size for size in target))
+    sizes = array.shape[len(shape) :]
+    own = iter([size for size, dim in zip(sizes, declared, strict=False) if dim == -1])
+    return array.reshape(shape + tuple(next(own) if size == -1 else size for size in target))
 
 
 def _client_shape(array: Array, one: TensorSpec, spec: ModelSpec) -> Array:
     """Undo an output's `reshape`: the framework's shape becomes the one that clients were promised."""
     if one.reshape is None or one.shape is None:
         return array
-    return _reshape(array, one.shape[1:] if spec.max_batch_size else one.shape, spec.max_batch_size > 0)
+    return _reshape(array, one.reshape, _inner(one, spec), spec.max_batch_size > 0)
 
 
 def _crop(entry: Entry, part: list[Tensor], spec: ModelSpec) -> None:

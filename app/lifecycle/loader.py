@@ -190,6 +190,8 @@ def _backend_of(source: RepositoryModel, config: ModelConfig, version: str) -> t
     if config.default_model_filename:
         return backend, config.default_model_filename
     default = backend_info(backend).default_filename
+    if not default:
+        raise LoadError(f"backend {backend!r} has no file name of its own; write default_model_filename")
     filename = pick_model_file(names, default) if names != [place.name] else place.name
     if filename is None:
         raise LoadError(f"version {version} has no {default}; write default_model_filename if it is called otherwise")

@@ -379,3 +379,59 @@ def test_only_one_timer_is_armed_however_many_requests_wait() -> None:
     for number in range(5):
         bench.submit(request(number))
     assert len(bench.clock.armed) == 1
+
+
+def test_a_bucket_that_waits_for_company_still_leaves_in_time_after_a_lane_has_died() -> None:
+    bench = Bench(DELAYED)
+    running = [bench.submit(request(number)) for number in range(8)]
+    batch = bench.take()
+    waiting = bench.submit(request(9.0))
+    assert batch is not None
+    bench.dispatcher.abandon(batch, BackendError("the worker died"))
+    assert all(isinstance(entry.error, BackendError) for entry in running)
+    bench.clock.advance(5 * MS)
+    bench.work()
+    assert values(waiting).tolist() == [[18.0, 18.0]]
+
+
+def test_a_lane_takes_only_what_has_a_copy_on_its_device() -> None:
+    bench = Bench(SINGLE, model=spec(0))
+    bench.target.idle_copies["cuda:0"] = [bench.copy]
+    bench.target.free += 1
+    entries = [bench.submit(request(number)) for number in range(3)]
+    on_gpu = bench.dispatcher.take(bench, "cuda:0")
+    assert on_gpu is not None
+    assert on_gpu.entries == entries[:1]
+    assert bench.dispatcher.take(bench, "cuda:0") is None
+    on_cpu = bench.take()
+    assert on_cpu is not None
+    assert on_cpu.entries == entries[1:2]
+    assert bench.take() is None
+    bench.run(on_gpu)
+    last = bench.dispatcher.take(bench, "cuda:0", on_gpu)
+    assert last is not None
+    assert last.entries == entries[2:]
+
+
+def test_a_successor_that_is_busy_takes_over_without_a_free_instance() -> None:
+    bench = Bench(SINGLE, model=spec(0))
+    successor = bench.new_target(spec(0), QueuePolicy(), 1, bench.target.queue)
+    bench.submit(request(0.0), target=successor)
+    running = bench.take()
+    waiting = bench.submit(request(1.0))
+    bench.dispatcher.hand_over(bench.target, successor)
+    assert bench.take() is None
+    assert running is not None
+    bench.run(running)
+    following = bench.take(running)
+    assert following is not None
+    assert following.entries == [waiting]
+
+
+def test_forgetting_a_lane_that_never_came_is_harmless() -> None:
+    bench = Bench()
+    bench.dispatcher.forget_lane(bench, "cuda:7")
+    bench.take()
+    bench.dispatcher.forget_lane(bench, "cpu")
+    bench.submit(request(1.0))
+    assert bench.woken == 0

@@ -160,6 +160,90 @@ def test_the_framework_sees_reshaped_tensors_and_the_client_its_own() -> None:
     assert parts[1][0].array.tolist() == [[2.0] * 4]
 
 
+@pytest.mark.parametrize("rows", [0, 8])
+def test_several_free_dimensions_of_a_reshape_are_the_tensors_own_in_order(rows: int) -> None:
+    batch = (-1,) if rows else ()
+    model = replace(
+        spec(rows),
+        inputs=(TensorSpec("X", FP32, (*batch, -1, 4, -1), reshape=(-1, 2, 2, -1)),),
+        outputs=(TensorSpec("Y", FP32, (*batch, -1, 4, -1), reshape=(-1, 2, 2, -1)),),
+    )
+    array = np.arange(3 * 4 * 7, dtype=np.float32).reshape(*(1,) * bool(rows), 3, 4, 7)
+    one = entry(InferenceRequest({"X": Tensor("X", FP32, array)}), 1)
+    inputs, total = merge([one], model, PLAIN, 1)
+    assert inputs["X"].shape == (*(1,) * bool(rows), 3, 2, 2, 7)
+    ((output,),) = split([one], {"Y": inputs["X"]}, model, 1, total)
+    assert np.array_equal(output.array, array)
+
+
+def test_a_reshape_keeps_a_tensor_without_elements_as_it_is() -> None:
+    model = replace(spec(8), inputs=(TensorSpec("X", FP32, (-1, -1, 2), reshape=(2, -1)),))
+    one = entry(InferenceRequest({"X": Tensor("X", FP32, np.zeros((1, 0, 2), np.float32))}), 1)
+    inputs, _ = merge([one], model, PLAIN, 1)
+    assert inputs["X"].shape == (1, 2, 0)
+
+
+def test_a_reshape_of_an_output_of_unknown_rank_is_left_to_the_framework() -> None:
+    model = replace(spec(8), outputs=(TensorSpec("Y", FP32, None, reshape=(4,)),))
+    ((output,),) = split([entry(request(1.0), 1)], {"Y": np.zeros((1, 2, 2), np.float32)}, model, 1, 1)
+    assert output.shape == (1, 2, 2)
+
+
+def test_padding_leaves_alone_what_all_rows_share() -> None:
+    entries = [entry(state_request(1.0), 1), entry(state_request(2.0, rows=2), 2)]
+    inputs, total = merge(entries, state_spec(), replace(PLAIN, allowed_rows=(4, 8)), 3)
+    assert total == 4
+    assert {name: array.shape for name, array in inputs.items()} == {"input": (4, 4), "state": (2, 4, 3), "sr": ()}
+    assert inputs["state"][:, 3].tolist() == inputs["state"][:, 2].tolist()
+
+
+def test_texts_that_all_rows_share_are_compared_by_their_values() -> None:
+    model = replace(spec(), inputs=(TensorSpec("X", FP32, (-1, -1)), TensorSpec("lang", BYTES, (1,), batch_axis=None)))
+    keys = []
+    for text in (b"de", b"de", b"en"):
+        wanted = request(1.0)
+        # Equal texts are different objects; their addresses must not matter.
+        wanted.inputs["lang"] = Tensor("lang", BYTES, np.array([bytes(bytearray(text))], object))
+        keys.append(match_key(wanted, model))
+    assert keys[0] == keys[1]
+    assert keys[0] != keys[2]
+
+
+def test_a_shape_bucket_of_an_absent_or_flatter_input_changes_nothing() -> None:
+    wanted = request(3.0, width=3)
+    assert pad_to_bucket(wanted, replace(PLAIN, shape_buckets=(("M", 1, (4,)), ("X", 2, (4,))))) == {}
+    assert wanted.inputs["X"].shape == (1, 3)
+
+
+def test_only_outputs_that_follow_the_padded_dimension_are_cropped() -> None:
+    lengths = [("", "L"), ("", "W")]
+    model = replace(
+        spec(8),
+        inputs=tuple(TensorSpec(name, FP32, (-1, -1), symbols=own) for name, own in zip("XW", lengths, strict=True)),
+        outputs=(
+            TensorSpec("likeX", FP32, (-1, -1), symbols=("", "L")),
+            TensorSpec("likeW", FP32, (-1, -1), symbols=("", "W")),
+            TensorSpec("fixed", FP32, (-1, 4)),
+            TensorSpec("unknown", FP32, None),
+            TensorSpec("nameless", FP32, (-1, -1)),
+        ),
+    )
+    wanted = request(1.0, width=3)
+    wanted.inputs["W"] = Tensor("W", FP32, np.zeros((1, 2), np.float32))
+    one = entry(wanted, 1)
+    one.sizes = pad_to_bucket(wanted, replace(PLAIN, shape_buckets=(("X", 1, (4,)), ("W", 1, (4,)))))
+    outputs = {spec.name: np.zeros((1, 4), np.float32) for spec in model.outputs}
+    (part,) = split([one], outputs, model, 1, 1)
+    assert {tensor.name: tensor.shape[1] for tensor in part} == {
+        "likeX": 3, "likeW": 2, "fixed": 4, "unknown": 4, "nameless": 4,
+    }  # fmt: skip
+
+
+def test_an_output_that_nobody_computed_is_nobodys() -> None:
+    (part,) = split([entry(request(1.0, outputs=["Z"]), 1)], {"Z": np.zeros((1, 2), np.float32)}, spec(), 1, 1)
+    assert [tensor.name for tensor in part] == ["Z"]
+
+
 def test_the_union_of_requested_outputs_is_none_when_it_is_everything() -> None:
     asked = [("Y",), ("Z",)]
     entries = [entry(InferenceRequest({}, tuple(RequestedOutput(name) for name in names)), 1) for names in asked]

@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 from kernelport.core import errors
-from kernelport.core.errors import ErrorCode, KernelPortError, WrongControlMode, Overloaded
+from kernelport.core.errors import ErrorCode, KernelPortError, Overloaded
 
 CLASSES = [one for _, one in inspect.getmembers(errors, inspect.isclass) if issubclass(one, KernelPortError)]
 

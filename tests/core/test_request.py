@@ -49,6 +49,12 @@ def test_a_cancelled_call_tells_the_queue_and_then_its_callback() -> None:
     assert isinstance(one.error, Cancelled)
 
 
+def test_a_call_that_never_reached_a_queue_is_cancelled_all_the_same() -> None:
+    one = call()
+    one.cancel()
+    assert isinstance(one.error, Cancelled)
+
+
 def test_the_queue_may_settle_a_cancelled_call_itself() -> None:
     one = call()
     error = Cancelled("taken out of the queue")

@@ -12,7 +12,7 @@ from kernelport.batcher.policy import BatchPolicy, QueuePolicy
 from kernelport.batcher.queue import Entry, ModelQueue
 from kernelport.batcher.target import Batch, Target
 from kernelport.core.model import ModelSpec
-from kernelport.core.request import InferenceRequest, RequestedOutput
+from kernelport.core.request import Call, InferenceRequest, RequestedOutput
 from kernelport.core.tensor import FP32, Array, Tensor, TensorSpec
 from kernelport.telemetry.stats import ModelStats
 from kernelport.workers import execution
@@ -115,6 +115,6 @@ class Bench:
         return batches
 
 
-def values(entry: Entry, output: str = "Y") -> Array:
+def values(entry: Call, output: str = "Y") -> Array:
     assert entry.response is not None, entry.error
     return next(tensor.array for tensor in entry.response.outputs if tensor.name == output)

@@ -64,7 +64,6 @@ DEVIATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "range.int8_200": (OUT_OF_RANGE, _refused()),
     "range.int32_big": (OUT_OF_RANGE, _refused()),
     "range.fp32_overflow": (OUT_OF_RANGE, _refused()),
-    "malformed.deep": (EXACT_NESTING, _refused()),
     "shape.zero_with_data": ("data that no element of the shape can take is refused", _refused()),
     "crash.shape_wrap_json": (ABSURD_SHAPE, _refused()),
     "crash.shape_huge_json": (ABSURD_SHAPE, _refused()),

@@ -36,6 +36,9 @@ class LateClock:
         self.timers.append(timer)
         return timer
 
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        callback()
+
     def call_soon_threadsafe(self, callback: Callable[..., None], *args: Any) -> None:
         callback(*args)
 

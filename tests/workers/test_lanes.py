@@ -36,7 +36,7 @@ class Rig:
             self.bench.clock.wait_soon()
 
 
-@pytest.fixture()
+@pytest.fixture
 def rig() -> Iterator[Rig]:
     rig = Rig(Killer())
     rig.lanes.start()
@@ -51,7 +51,7 @@ def test_a_dead_lane_is_answered_for_seen_and_replaced_after_its_backoff(rig: Ri
     assert "worker that ran this request died" in str(entry.error)
     assert not rig.lanes.is_healthy
     assert rig.lanes.alive == 0
-    rig.bench.copy.deadly = False
+    rig.bench.copy.deadly = False  # type: ignore[union-attr]
     waiting = rig.bench.submit(request(2.0))
     rig.bench.clock.advance(SECOND - 1)
     assert not rig.lanes.is_healthy
