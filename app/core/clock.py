@@ -22,7 +22,7 @@ class LoopClock(Protocol):
         """Monotonic nanoseconds; callable from any thread."""
 
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> TimerHandle:
-        """Run `callback` on the event loop at `when_ns`; call on the event loop only."""
+        """Run `callback` on the event loop about `when_ns`, which it must check; call on the event loop only."""
 
     def call_soon(self, callback: Callable[[], None]) -> object:
         """Run `callback` when the loop has handled what is at hand; call on the event loop only."""
@@ -41,6 +41,6 @@ class SystemClock:
         self.call_soon_threadsafe: Callable[..., Any] = loop.call_soon_threadsafe
 
     def call_at(self, when_ns: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        """See `LoopClock`; rounds up to the loop's resolution so that a timer never fires early."""
+        """See `LoopClock`. uvloop rounds to whole milliseconds, so a timer may fire up to half of one early."""
         delay_s = max(0, when_ns - time.monotonic_ns()) / 1e9
         return self._loop.call_later(delay_s, callback)

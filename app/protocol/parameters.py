@@ -22,13 +22,16 @@ def decode_parameters(members: Any, request: InferenceRequest) -> None:
     if not isinstance(members, OBJECTS):
         raise MalformedBody("parameters must be an object")
     own = request.parameters
-    names = list(members)
-    if len(names) > MAX_PARAMETERS:
-        raise MalformedBody(f"there are {len(names)} parameters, this server takes at most {MAX_PARAMETERS}")
-    for name in names if len(names) == 1 else dict.fromkeys(names):
+    if len(members) > MAX_PARAMETERS:
+        raise MalformedBody(f"there are {len(members)} parameters, this server takes at most {MAX_PARAMETERS}")
+    seen: set[str] = set()
+    # By items, because simdjson cannot look up a name that holds a NUL.
+    for name, value in members.items():
+        if name in seen:
+            continue
+        seen.add(name)
         if len(name) > MAX_NAME_LENGTH:
             raise MalformedBody(f"a parameter's name has {len(name)} characters, at most {MAX_NAME_LENGTH} are taken")
-        value = members[name]
         if name == "binary_data_output":
             request.binary_output = _boolean(name, value)
         elif name == "priority":

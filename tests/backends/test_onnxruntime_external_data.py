@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from fixture_models import write_external
 from kernelport.backends.onnxruntime.external_data import check_external_data
-from kernelport.protocol.onnx_file import ExternalTensor
 from kernelport.core.errors import LoadError
+from kernelport.protocol.onnx_file import ExternalTensor
 from onnx_backend import load_file
 
 ROWS = np.ones((2, 4), np.float32)

@@ -86,7 +86,8 @@ def test_queue_full_timeout_and_hang_up_have_outcomes_of_their_own(server: Serve
     split = urlsplit(url)
     content = httpx.Request("POST", url, json=running).content
     with socket.create_connection((split.hostname, split.port)) as gone:
-        gone.sendall(b"POST /v2/models/slow/infer HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(content) + content)
+        head = f"POST /v2/models/slow/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {len(content)}\r\n\r\n"
+        gone.sendall(head.encode() + content)
         time.sleep(0.2)
     deadline = time.monotonic() + 30
     while metric(url, "kernelport_in_flight_requests", model="slow") and time.monotonic() < deadline:

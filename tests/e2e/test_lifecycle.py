@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 import threading
 import time
@@ -140,7 +141,8 @@ def test_a_reload_with_another_configuration_never_shows_to_clients(explicit: tu
     load(server.url, "echo_fp32")
     with Traffic(server.url, "echo_fp32") as traffic:
         for count in (1, 2, 3):
-            config = '{"max_batch_size": 8, "instance_group": [{"count": %d, "kind": "KIND_CPU"}]}' % count
+            group = {"count": count, "kind": "KIND_CPU"}
+            config = json.dumps({"max_batch_size": 8, "instance_group": [group]})
             assert load(server.url, "echo_fp32", config=config).status_code == 200
     assert set(traffic.statuses) == {200}
     shown = httpx.get(f"{server.url}/v2/models/echo_fp32/config").json()

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import simdjson
 from kernelport.core.errors import MalformedBody, Unsupported
 from kernelport.core.request import InferenceRequest
 from kernelport.protocol.parameters import decode_parameters
@@ -78,3 +79,8 @@ def test_integers_beyond_64_bits_become_floats() -> None:
     assert _decode({"a": -(2**63)}).parameters == {"a": -(2**63)}
     with pytest.raises(MalformedBody, match="beyond the range"):
         _decode({"a": 10**399})
+
+
+def test_a_name_with_a_nul_is_a_name_and_of_duplicates_the_first_counts() -> None:
+    document = simdjson.Parser().parse(b'{"a\\u0000b":1,"c":2,"c":3}')
+    assert _decode(document).parameters == {"a\0b": 1, "c": 2}
