@@ -1,0 +1,1 @@
+"""Served throughput and latency of KernelPort and its peers, measured the same way on one machine."""
