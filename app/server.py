@@ -182,8 +182,10 @@ class Server:
         """The limit is over: whoever still waits is told to come back, rather than cut off."""
         error = ServerStopping("the server stopped before this request was finished")
         running = [batch for lanes in self.lanes for batch in lanes.running]
-        for served in self.catalog.served():
-            self.dispatcher.fail(served.target, running, error)
+        # What runs may belong to a version that was replaced or unloaded and is only finishing.
+        targets = [*(served.target for served in self.catalog.served()), *(batch.target for batch in running)]
+        for target in dict.fromkeys(targets):
+            self.dispatcher.fail(target, running, error)
 
     def _on_event(self, status: ModelStatus) -> None:
         label = f"{status.name} {status.version}"

@@ -59,11 +59,14 @@ class Dispatcher:
 
     # -- event loop ------------------------------------------------------------------------------------------------
 
-    def submit(self, entry: Entry) -> None:
-        """Queue an entry at its target; a full queue finishes it with QueueFull at once."""
+    def submit(self, entry: Entry, match: Hashable = None) -> None:
+        """Queue an entry at its target; a full queue finishes it with QueueFull at once.
+
+        `match` is the entry's `match_key` where the caller knows it already.
+        """
         target = entry.target
         policy = target.batch_policy
-        key = _bucket_key(entry, target)
+        key = _bucket_key(entry, target, match)
         timeout_ns = target.queue_policy.timeout_ns(entry.request.timeout_us)
         entry.on_cancel = self._cancelled
         must_arm = False
@@ -355,6 +358,6 @@ class Dispatcher:
                 self._consider(target, bucket, now_ns)
 
 
-def _bucket_key(entry: Entry, target: Target) -> Hashable:
-    key: Hashable = match_key(entry.request, target.spec) if target.batch_policy.merges else None
+def _bucket_key(entry: Entry, target: Target, match: Hashable = None) -> Hashable:
+    key = match_key(entry.request, target.spec) if match is None and target.batch_policy.merges else match
     return (key, target.spec.version) if entry.is_pinned else key

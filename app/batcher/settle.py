@@ -18,14 +18,17 @@ def settle(
     error: KernelPortError | None,
     now_ns: int,
     outcome: str = "",
-) -> None:
+) -> bool:
     """Finish an accepted entry and count it; nothing happens to one that is finished already.
+
+    True if it succeeded: what it shares with its batch (`ModelStats.shared`) is then left to the caller to count.
 
     The done callback encodes the reply and may turn a response into an error (a reply above the size limit, say), so
     the outcome is counted after it. A cancelled entry is finished by `Call.cancel` itself, here only counted.
     """
     if entry.is_done:
-        return
+        return False
+    succeeded = False
     target = entry.target
     entry.finished_ns = now_ns
     target.open_calls -= 1
@@ -37,9 +40,11 @@ def settle(
         if outcome:
             stats.failed(outcome, now_ns - entry.received_ns)
         elif entry.batch is not None:
-            stats.succeeded(entry.rows, entry.received_ns, entry.enqueued_ns, entry.batch, now_ns)
+            stats.answered(entry.rows, entry.received_ns, entry.enqueued_ns, entry.batch.taken_ns, now_ns)
+            succeeded = True
     if target.is_closed:
         check_drained(target)
+    return succeeded
 
 
 def finish(
@@ -71,8 +76,16 @@ def deliver(batch: Batch, now_ns: int) -> None:
     if batch.was_rerun:
         stats.reruns += 1
     if not batch.target.batch_policy.preserve_ordering:
+        timing, times = batch.timing, 0
         for result in batch.results:
-            _settle_result(result, now_ns)
+            if not _settle_result(result, now_ns):
+                continue
+            if result.timing is timing:
+                times += 1
+            else:  # it was run again by itself
+                stats.shared(result.timing, 1)
+        if times:
+            stats.shared(timing, times)
         return
     for result in batch.results:
         result.entry.held = result
@@ -86,7 +99,8 @@ def release_in_order(target: Target, now_ns: int) -> None:
         entry = order.popleft()
         if entry.held is not None:
             held, entry.held = entry.held, None
-            _settle_result(held, now_ns)
+            if _settle_result(held, now_ns):
+                target.stats.shared(held.timing, 1)
 
 
 def fail_rest(batch: Batch, error: KernelPortError) -> None:
@@ -104,6 +118,6 @@ def check_drained(target: Target) -> None:
         callback()
 
 
-def _settle_result(result: Result, now_ns: int) -> None:
+def _settle_result(result: Result, now_ns: int) -> bool:
     result.entry.batch = result.timing
-    settle(result.entry, result.response, result.error, now_ns)
+    return settle(result.entry, result.response, result.error, now_ns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -39,10 +39,12 @@ class ModelSpec:
     is_decoupled: bool = False
     inputs_by_name: Mapping[str, TensorSpec] = field(init=False, repr=False, compare=False)
     outputs_by_name: Mapping[str, TensorSpec] = field(init=False, repr=False, compare=False)
+    reply_heads: dict[Hashable, bytes] = field(init=False, repr=False, compare=False)  # the encoder's; see there
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inputs_by_name", {one.name: one for one in self.inputs})
         object.__setattr__(self, "outputs_by_name", {one.name: one for one in self.outputs})
+        object.__setattr__(self, "reply_heads", {})
 
 
 @dataclass(slots=True, frozen=True)

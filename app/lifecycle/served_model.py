@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
+from collections.abc import Hashable
 
 from ..batcher.dispatcher import Dispatcher
-from ..batcher.merge import pad_to_bucket
+from ..batcher.merge import match_key, pad_to_bucket
 from ..batcher.oversized import Oversized
 from ..batcher.queue import Entry, ModelQueue
 from ..batcher.target import Copy, Target
 from ..core.model import ModelSpec
 from ..core.request import Call, InferenceRequest
-from ..telemetry.stats import ModelStats
+from ..core.servable import Admitted, Form
+from ..telemetry.stats import LATENCY_BOUNDS_NS, ModelStats
 from .loaded import LoadedVersion
+
+_MAX_FORMS = 256
 
 
 class ServedModel:
@@ -30,11 +35,18 @@ class ServedModel:
         self.stats = stats
         self.json_nonfinite = loaded.json_nonfinite
         self.splits_oversized = policy.split_oversized
-        self.pinned = PinnedModel(self)
         self._dispatcher = dispatcher
+        self.forms: dict[Form, Admitted] = {}
         self._pads = bool(policy.shape_buckets)
+        # Padding changes a request's shape, and an unbatched input is compared by value: no form says that.
+        self._has_plain_keys = (
+            policy.merges and not self._pads and all(one.batch_axis is not None for one in self.spec.inputs)
+        )
+        self.pinned = PinnedModel(self)
 
-    def submit(self, request: InferenceRequest, rows: int, received_ns: int, is_pinned: bool = False) -> Call:
+    def submit(
+        self, request: InferenceRequest, rows: int, received_ns: int, key: Hashable = None, is_pinned: bool = False
+    ) -> Call:
         """See `Servable`."""
         target = self.target
         target.stats.received += 1
@@ -45,8 +57,15 @@ class ServedModel:
         entry = Entry(request, rows, received_ns, target, is_pinned)
         if self._pads:
             entry.sizes = pad_to_bucket(request, target.batch_policy)
-        self._dispatcher.submit(entry)
+        self._dispatcher.submit(entry, key)
         return entry
+
+    def remember(self, form: Form, request: InferenceRequest, rows: int) -> None:
+        """See `Servable`."""
+        if self._has_plain_keys:
+            if len(self.forms) >= _MAX_FORMS:
+                self.forms.clear()
+            self.forms[form] = (rows, match_key(request, self.spec))
 
     def reject(self, error_outcome: str, elapsed_ns: int) -> None:
         """See `Servable`."""
@@ -55,7 +74,9 @@ class ServedModel:
 
     def encoded(self, elapsed_ns: int) -> None:
         """See `Servable`."""
-        self.stats.encode_time.observe(elapsed_ns)
+        encode_time = self.stats.encode_time
+        encode_time.counts[bisect_left(LATENCY_BOUNDS_NS, elapsed_ns)] += 1
+        encode_time.total += elapsed_ns
 
     def retire(self, successor: ServedModel | None = None) -> asyncio.Future[None]:
         """Take no more requests; done when the last accepted one has its answer and no lane runs a copy.
@@ -90,10 +111,12 @@ class PinnedModel:
         self.splits_oversized = model.splits_oversized
         self.reject = model.reject
         self.encoded = model.encoded
+        self.remember = model.remember
+        self.forms = model.forms
 
-    def submit(self, request: InferenceRequest, rows: int, received_ns: int) -> Call:
+    def submit(self, request: InferenceRequest, rows: int, received_ns: int, key: Hashable = None) -> Call:
         """See `Servable`."""
-        return self._model.submit(request, rows, received_ns, is_pinned=True)
+        return self._model.submit(request, rows, received_ns, key, is_pinned=True)
 
 
 def takes_same_inputs(one: ModelSpec, other: ModelSpec) -> bool:

@@ -15,6 +15,8 @@ from .classification import classified_axis, classify
 from .json_data import has_nonfinite, json_data, literal_data
 from .limits import ENCODE_DEFAULTS, EncodeLimits
 
+_MAX_HEADS = 256
+
 
 class Encoded:
     """A reply body in parts, written one after the other.
@@ -42,6 +44,21 @@ def encode_response(
 
     `nonfinite` is "null" (always valid JSON) or "literal" (Triton's bare NaN and Infinity).
     """
+    if (
+        request.outputs is None
+        and len(response.outputs) == 1
+        and not (request.id or request.binary_output or response.parameters)
+    ):
+        plain = _encode_plain(response, spec, limits)
+        if plain is not None:
+            return plain
+    return _encode_any(response, request, spec, nonfinite, limits)
+
+
+def _encode_any(
+    response: InferenceResponse, request: InferenceRequest, spec: ModelSpec, nonfinite: str, limits: EncodeLimits
+) -> Encoded:
+    """Any reply, in whatever forms its outputs are wanted."""
     wanted = None if request.outputs is None else {output.name: output for output in request.outputs}
     entries: list[dict[str, Any]] = []
     parts: list[bytes | memoryview] = [b""]
@@ -82,6 +99,30 @@ def encode_response(
     if size > limits.max_response_bytes:
         raise _too_large(spec, str(size), limits)
     return Encoded(parts, len(head), lossy)
+
+
+def _encode_plain(response: InferenceResponse, spec: ModelSpec, limits: EncodeLimits) -> Encoded | None:
+    """The commonest reply, one output of finite numbers as JSON; None if it is not quite that.
+
+    All that precedes the numbers depends on the version, the output and its shape only, and is written once for each.
+    """
+    tensor = response.outputs[0]
+    datatype, array = tensor.datatype, tensor.array
+    if datatype is BYTES or 2 * array.size > limits.max_response_bytes:
+        return None
+    form = (response.version, tensor.name, datatype, array.shape)
+    head = spec.reply_heads.get(form)
+    if head is None:
+        entry = {"name": tensor.name, "datatype": datatype.name, "shape": array.shape}
+        whole, _ = _encode_head(response, "", [entry], "null")
+        head = whole[: -len(b"}]}")] + b',"data":'
+        if len(spec.reply_heads) >= _MAX_HEADS:
+            spec.reply_heads.clear()
+        spec.reply_heads[form] = head
+    numbers = orjson.dumps(json_data(tensor.name, datatype, array), option=orjson.OPT_SERIALIZE_NUMPY)
+    if b"null" in numbers or len(head) + len(numbers) + 3 > limits.max_response_bytes:
+        return None
+    return Encoded([b"%b%b}]}" % (head, numbers)], None, ())
 
 
 def _encode_head(

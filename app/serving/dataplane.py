@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..core.errors import KernelPortError
 from ..core.request import Call, InferenceRequest
-from ..core.servable import Servable
+from ..core.servable import Form, Servable
 from ..lifecycle.catalog import Catalog
 from .admission import check
 
@@ -20,6 +20,14 @@ class DataPlane:
 
     def infer(self, servable: Servable, request: InferenceRequest, received_ns: int) -> Call:
         """Start an inference; never raises: a request that is refused comes back as a finished call."""
+        inputs = request.inputs
+        form: Form | None = None
+        if len(inputs) == 1 and request.outputs is None:
+            (tensor,) = inputs.values()
+            form = (tensor.name, tensor.datatype, tensor.array.shape)
+            known = servable.forms.get(form)
+            if known is not None:
+                return servable.submit(request, known[0], received_ns, known[1])
         try:
             rows = check(request, servable.spec, servable.splits_oversized)
         except KernelPortError as error:
@@ -27,6 +35,8 @@ class DataPlane:
             call = Call(request, received_ns)
             call.finish(None, error)
             return call
+        if form is not None:
+            servable.remember(form, request, rows)
         return servable.submit(request, rows, received_ns)
 
     def reject(self, servable: Servable, error: KernelPortError, received_ns: int) -> None:
