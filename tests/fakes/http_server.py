@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from kernelport.asgi import create_app
 from kernelport.core.errors import KernelPortError, ModelNotFound, QueueFull
 from kernelport.core.model import ModelSpec
 from kernelport.core.request import Call, InferenceRequest, InferenceResponse
+from kernelport.core.servable import Admitted, Form
 from kernelport.core.tensor import FP32, Tensor, TensorSpec
 from kernelport.http.asgi_limits import AsgiLimits, disconnect_of, read_body, send_reply
 from kernelport.http.endpoint import InferEndpoint, infer_headers
@@ -54,9 +55,13 @@ class Model:
             (TensorSpec("y", FP32, shape, batch_axis=None),),
         )
         self.encodings = 0
+        self.forms: dict[Form, Admitted] = {}
 
-    def submit(self, request: InferenceRequest, rows: int, received_ns: int) -> Call:
+    def submit(self, request: InferenceRequest, rows: int, received_ns: int, key: Hashable = None) -> Call:
         raise AssertionError("the plane answers by itself")
+
+    def remember(self, form: Form, request: InferenceRequest, rows: int) -> None:
+        raise AssertionError("the plane admits by itself")
 
     def reject(self, error_outcome: str, elapsed_ns: int) -> None:
         raise AssertionError("the plane counts by itself")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from kernelport.asgi import create_app
 from kernelport.core.errors import InvalidRequest, KernelPortError, LoadError, ModelNotFound, Unavailable
 from kernelport.core.model import ModelSpec, ModelState, ModelStatus
 from kernelport.core.request import Call, InferenceRequest, InferenceResponse
+from kernelport.core.servable import Admitted, Form
 from kernelport.core.tensor import FP32, Tensor, TensorSpec
 from kernelport.http.endpoint import InferEndpoint
 from kernelport.http.gate import Gate
@@ -125,14 +126,18 @@ class Echo:
     spec: ModelSpec
     json_nonfinite: str = "null"
     splits_oversized: bool = False
+    forms: dict[Form, Admitted] = field(default_factory=dict)
 
-    def submit(self, request: InferenceRequest, rows: int, received_ns: int) -> Call:
+    def submit(self, request: InferenceRequest, rows: int, received_ns: int, key: Hashable = None) -> Call:
         call = Call(request, received_ns)
         outputs = [Tensor("Y", FP32, request.inputs["X"].array)]
         call.finish(InferenceResponse(self.spec.name, self.spec.version, outputs), None)
         return call
 
-    def reject(self, error_outcome: str, received_ns: int) -> None:
+    def remember(self, form: Form, request: InferenceRequest, rows: int) -> None:
+        raise AssertionError("the plane admits")
+
+    def reject(self, error_outcome: str, elapsed_ns: int) -> None:
         raise AssertionError("the plane counts")
 
     def encoded(self, elapsed_ns: int) -> None:
