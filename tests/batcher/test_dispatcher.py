@@ -394,11 +394,23 @@ def test_a_bucket_that_waits_for_company_still_leaves_in_time_after_a_lane_has_d
     assert values(waiting).tolist() == [[18.0, 18.0]]
 
 
+def test_a_batch_that_is_no_longer_full_when_a_lane_comes_waits_for_its_delay_after_all() -> None:
+    bench = Bench(DELAYED)
+    entries = [bench.submit(request(number)) for number in range(8)]
+    entries[3].cancel()
+    assert bench.take() is None
+    bench.clock.advance(5 * MS - 1)
+    assert bench.woken == 0
+    bench.clock.advance(1)
+    (batch,) = bench.work()
+    assert (len(batch.entries), batch.timing.reason) == (7, "delay")
+
+
 def test_a_lane_takes_only_what_has_a_copy_on_its_device() -> None:
-    bench = Bench(SINGLE, model=spec(0))
+    bench = Bench()
     bench.target.idle_copies["cuda:0"] = [bench.copy]
     bench.target.free += 1
-    entries = [bench.submit(request(number)) for number in range(3)]
+    entries = [bench.submit(request(1.0, width=width)) for width in (2, 3, 4)]
     on_gpu = bench.dispatcher.take(bench, "cuda:0")
     assert on_gpu is not None
     assert on_gpu.entries == entries[:1]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fakes.batching import Bench, Doubler, request, values
+from fakes.models import GatedCopy
 from kernelport.core.errors import BackendError
 from kernelport.workers.backoff import Backoff
 from kernelport.workers.lanes import Lanes
@@ -100,3 +101,33 @@ def test_the_backoff_doubles_up_to_its_longest_and_forgets_old_restarts() -> Non
     delays = [backoff.next_delay_ns(0) for _ in range(9)]
     assert [delay and delay // SECOND for delay in delays] == [1, 2, 4, 8, 16, 32, 60, 60, None]
     assert backoff.next_delay_ns(601 * SECOND) == SECOND
+
+
+def test_a_dead_lane_is_not_replaced_once_the_others_are_told_to_stop() -> None:
+    rig = Rig(Killer())
+    rig.lanes.start()
+    rig.settle(rig.bench.submit(request(1.0)))
+    assert rig.lanes.restarts == 1
+    assert rig.lanes.stop(20)
+    rig.bench.clock.advance(60 * SECOND)
+    assert rig.lanes.alive == 0
+
+
+def test_a_lane_that_dies_while_it_is_stopped_is_answered_for_and_stays_down() -> None:
+    class Slow(GatedCopy):
+        def execute(self, inputs: Any, outputs: Any) -> Any:
+            super().execute(inputs, outputs)
+            raise SystemExit("user code called exit()")
+
+    copy = Slow()
+    copy.gate.clear()
+    rig = Rig(copy)
+    rig.lanes.start()
+    entry = rig.bench.submit(request(1.0))
+    assert copy.entered.wait(20)
+    assert [batch.entries for batch in rig.lanes.running] == [[entry]]
+    assert not rig.lanes.stop(0)
+    copy.gate.set()
+    rig.settle(entry)
+    assert isinstance(entry.error, BackendError)
+    assert rig.lanes.restarts == 0
