@@ -39,7 +39,8 @@ def read_tensor(
     if not count:
         return np.empty(dims, datatype.dtype)
     if datatype is BOOL:
-        return cast("Array", np.ndarray(dims, _UINT8, body, offset) != 0)  # any non-zero byte is true; 0 and 1 inside
+        # Any non-zero byte is true. Flat first: comparing an array without dimensions gives no array.
+        return cast("Array", np.ndarray((count,), _UINT8, body, offset) != 0).reshape(dims)
     view = np.ndarray(dims, datatype.dtype, body, offset)
     return view if view.flags.aligned else view.copy()
 

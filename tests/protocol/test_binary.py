@@ -118,3 +118,11 @@ def test_strided_outputs_are_written_in_row_major_order() -> None:
         bytes(write_tensor(INT32, np.arange(10_000, dtype="<i4")[::2]))
         == np.arange(0, 10_000, 2, dtype="<i4").tobytes()
     )
+
+
+@pytest.mark.parametrize("datatype", [one for one in DATATYPES.values() if one.name != "BYTES"], ids=str)
+def test_a_scalar_is_an_array_without_dimensions(datatype: DataType) -> None:
+    found = read_tensor("x", datatype, [], 1, b"\1" + b"\0" * (datatype.item_size - 1), 0, datatype.item_size)
+    assert isinstance(found, np.ndarray)
+    assert found.shape == ()
+    assert found.dtype == datatype.dtype
