@@ -72,7 +72,7 @@ class Server:
         self._loaders = ThreadPoolExecutor(max(2, cpus), thread_name_prefix="kernelport-loader")
         self.dispatcher = Dispatcher(clock)
         self.catalog = Catalog()
-        # One lane more than a busy CPU needs, so that a slow model does not keep a quick one from its turn.
+        # At least two, so that a slow model does not keep a quick one from its turn.
         number = settings.cpu_lanes or max(2, cpus)
         self.lanes = [Lanes("cpu", number, self.dispatcher, clock)]
         if self.device.kind != "cpu":

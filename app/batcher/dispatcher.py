@@ -25,6 +25,8 @@ from .settle import check_drained, deliver, fail_rest, refuse, release_in_order,
 from .target import Batch, Target
 from .timers import Timers
 
+_MAX_HELD_BACK = 8
+
 
 class ParkedLane(Protocol):
     """A lane without work."""
@@ -56,6 +58,8 @@ class Dispatcher:
         self._timer_ns = 0
         self._has_ready = False  # something became ready since lanes were last woken
         self._will_wake = False
+        self._is_burst = False  # requests for a model under load came since lanes were last woken or held back
+        self._held_back = 0  # turns of the loop
 
     # -- event loop ------------------------------------------------------------------------------------------------
 
@@ -99,9 +103,11 @@ class Dispatcher:
             return
         if must_arm:
             self._arm()
+        if target.was_crowded:
+            self._is_burst = True
         if self._has_ready and not self._will_wake:
             self._will_wake = True
-            self._clock.call_soon(self._wake)
+            self._clock.call_soon(self._wake_after_burst)
 
     def finish(self, batch: Batch) -> None:
         """Deliver a batch's results; the lane asks for it through `call_soon_threadsafe`, once per batch."""
@@ -218,13 +224,24 @@ class Dispatcher:
         self._arm()
         self._wake()
 
+    def _wake_after_burst(self) -> None:
+        """Wake lanes once a burst is over: while every turn of the loop brings more requests for a model whose last
+        batch held several, a few turns (microseconds each) make one big batch of what would be many small ones."""
+        if self._is_burst and self._held_back < _MAX_HELD_BACK:
+            self._is_burst = False
+            self._held_back += 1
+            self._clock.call_soon(self._wake_after_burst)
+            return
+        self._wake()
+
     def _wake(self) -> None:
         """Wake a parked lane for every ready bucket.
 
         Requests that arrive together are read one by one in the same turn of the loop, which lets other threads run
         after each. Waking only when all of them are in keeps a lane from taking them one at a time.
         """
-        self._will_wake = False
+        self._will_wake = self._is_burst = False
+        self._held_back = 0
         with self._lock:
             self._has_ready = False
             for pool in self._pools.values():
@@ -312,6 +329,7 @@ class Dispatcher:
         copy = target.idle_copies[device].pop()
         target.free -= 1
         target.busy += 1
+        target.was_crowded = number > 1
         timing = BatchTiming(now_ns, rows_before - bucket.rows, number, decision.reason)
         return Batch(target, device, copy, entries, timing)
 

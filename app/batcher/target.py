@@ -45,6 +45,7 @@ class Target:
         "queue_policy",
         "spec",
         "stats",
+        "was_crowded",
     )
 
     def __init__(
@@ -67,6 +68,7 @@ class Target:
         self.busy = 0
         self.open_calls = 0
         self.is_closed = False
+        self.was_crowded = False  # the last batch held several requests
         self.on_drained: Callable[[], None] | None = None
         self.order: deque[Entry] = deque()  # arrival order, kept only under preserve_ordering
 

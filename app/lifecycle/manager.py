@@ -44,8 +44,8 @@ class ModelManager:
         self._on_event = on_event
         self._actors: dict[str, ModelActor] = {}
         self._found: dict[str, RepositoryModel] = {}
-        self._overrides: dict[str, ModelConfig] = {}
-        self._brought: dict[str, RepositoryModel] = {}
+        # What load requests brought, until the model is unloaded: another configuration, or files with theirs.
+        self._brought: dict[str, tuple[ModelConfig | None, RepositoryModel | None]] = {}
         self._has_scanned = False
         self._is_stopping = False
         self._scanning = asyncio.Lock()
@@ -62,10 +62,9 @@ class ModelManager:
         """Every name that was ever loaded or asked for."""
         return self._actors
 
-    @property
-    def brought(self) -> dict[str, RepositoryModel]:
-        """Models whose files came with a load request, until they are unloaded."""
-        return self._brought
+    def brought(self, name: str) -> RepositoryModel | None:
+        """The model as its files came with a load request, until it is unloaded."""
+        return self._brought.get(name, (None, None))[1]
 
     @property
     def why_not_ready(self) -> str:
@@ -122,26 +121,25 @@ class ModelManager:
         Raises ModelNotFound for a name that the repository does not have, LoadError when the model fails.
         """
         self._refuse_when_stopping()
-        if brought is not None:
-            self._brought[name] = brought
-            self._overrides.pop(name, None)
-        elif config is not None:
-            self._overrides[name] = config
+        before = self._brought.get(name)
+        if config is not None or brought is not None:
+            self._brought[name] = (config, brought or self.brought(name))
         await self.scan()
         try:
             await self._load_found(name)
-        except ModelNotFound:
+        except KernelPortError as error:
+            # What did not work must not stand in the way of the next plain load.
+            self._brought.pop(name, None)
+            if before is not None:
+                self._brought[name] = before
             actor = self._actors.get(name)
-            if actor is None or not actor.served:
-                self._overrides.pop(name, None)
-            if actor is not None and not actor.served:
+            if isinstance(error, ModelNotFound) and actor is not None and not actor.served:
                 actor.is_expected = False
             raise
 
     async def unload(self, name: str) -> None:
         """Unload one model; unknown and unloaded names are fine."""
         self._refuse_when_stopping()
-        self._overrides.pop(name, None)
         self._brought.pop(name, None)
         actor = self._actors.get(name)
         if actor is not None:
@@ -160,12 +158,12 @@ class ModelManager:
         await asyncio.gather(*(actor.unload() for actor in self._actors.values()))
 
     async def _load_found(self, name: str) -> None:
-        source = self._brought.get(name) or self._found.get(name)
+        config, brought = self._brought.get(name, (None, None))
+        source = brought or self._found.get(name)
         if source is None:
             raise ModelNotFound(f"failed to load '{name}': no such model in the repository")
-        override = self._overrides.get(name)
-        if override is not None:
-            source = with_config(source, override)
+        if config is not None:
+            source = with_config(source, config)
         await self._actor(name).load(source)
 
     def _actor(self, name: str) -> ModelActor:

@@ -39,8 +39,8 @@ class ServedModel:
         self.forms: dict[Form, Admitted] = {}
         self._pads = bool(policy.shape_buckets)
         # Padding changes a request's shape, and an unbatched input is compared by value: no form says that.
-        self._has_plain_keys = (
-            policy.merges and not self._pads and all(one.batch_axis is not None for one in self.spec.inputs)
+        self._has_plain_keys = not policy.merges or (
+            not self._pads and all(one.batch_axis is not None for one in self.spec.inputs)
         )
         self.pinned = PinnedModel(self)
 
@@ -65,7 +65,8 @@ class ServedModel:
         if self._has_plain_keys:
             if len(self.forms) >= _MAX_FORMS:
                 self.forms.clear()
-            self.forms[form] = (rows, match_key(request, self.spec))
+            merges = self.target.batch_policy.merges
+            self.forms[form] = (rows, match_key(request, self.spec) if merges else None)
 
     def reject(self, error_outcome: str, elapsed_ns: int) -> None:
         """See `Servable`."""

@@ -131,14 +131,14 @@ class ControlPlane:
         try:
             await self._manager.load(name, brought=model)
         finally:
-            await self._brought.keep(name, self._manager.brought.get(name))
+            await self._brought.keep(name, self._manager.brought(name))
 
     async def unload(self, name: str, unload_dependents: bool = False) -> None:
         """Unload a model; unknown and unloaded names are fine. No model depends on another in this release."""
         self._refuse_unless_explicit()
         await self._manager.unload(name)
         if self._brought is not None:
-            await self._brought.keep(name, self._manager.brought.get(name))
+            await self._brought.keep(name, self._manager.brought(name))
 
     def _refuse_unless_explicit(self) -> None:
         if self.mode != "explicit":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fakes.batching import MS, Bench, Doubler, request, spec, values
 from kernelport.batcher.policy import BatchPolicy, QueuePolicy
-from kernelport.batcher.queue import ModelQueue
+from kernelport.batcher.queue import Entry, ModelQueue
 from kernelport.core.errors import BackendError, Cancelled, QueueFull, QueueTimeout
 
 DELAYED = BatchPolicy(max_rows=8, merges=True, max_delay_ns=5 * MS)
@@ -447,3 +447,46 @@ def test_forgetting_a_lane_that_never_came_is_harmless() -> None:
     bench.dispatcher.forget_lane(bench, "cpu")
     bench.submit(request(1.0))
     assert bench.woken == 0
+
+
+def crowded_bench() -> Bench:
+    """A bench whose model has just answered two requests in one batch, its lane parked again."""
+    bench = Bench()
+    bench.take()
+    for number in range(2):
+        bench.dispatcher.submit(Entry(request(number), 1, 0, bench.target))
+    bench.clock.run_soon()
+    bench.work()
+    bench.woken = 0
+    return bench
+
+
+def test_under_load_lanes_are_woken_when_the_burst_is_over() -> None:
+    bench = crowded_bench()
+    for number in range(3):  # one request with every turn of the loop
+        bench.dispatcher.submit(Entry(request(number), 1, 0, bench.target))
+        bench.clock.wait_soon()
+        assert bench.woken == 0
+    bench.clock.wait_soon()
+    assert bench.woken == 1
+    batch = bench.take()
+    assert batch is not None
+    assert len(batch.entries) == 3
+
+
+def test_a_burst_without_end_holds_lanes_back_for_a_few_turns_only() -> None:
+    bench = crowded_bench()
+    turns = 0
+    while not bench.woken:
+        bench.dispatcher.submit(Entry(request(1.0), 1, 0, bench.target))
+        bench.clock.wait_soon()
+        turns += 1
+    assert turns == 9
+
+
+def test_a_lone_request_wakes_a_lane_in_the_same_turn() -> None:
+    bench = Bench()
+    bench.take()
+    bench.dispatcher.submit(Entry(request(1.0), 1, 0, bench.target))
+    bench.clock.wait_soon()
+    assert bench.woken == 1

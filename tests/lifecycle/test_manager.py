@@ -266,7 +266,8 @@ def test_files_that_came_with_a_load_take_the_place_of_the_repositorys_until_unl
         assert world.max_batch_size("a") == 0
         await world.manager.load("new", brought=with_config(found["new"], ModelConfig(max_batch_size=2)))
         assert world.served() == ["a/7", "b/1", "new/5"]
-        assert sorted(world.manager.brought) == ["a", "new"]
+        assert world.manager.brought("new") is not None
+        assert world.manager.brought("b") is None
         await world.manager.load("new")
         assert world.max_batch_size("new") == 2
         await world.manager.unload("a")
@@ -275,7 +276,22 @@ def test_files_that_came_with_a_load_take_the_place_of_the_repositorys_until_unl
         await world.manager.unload("new")
         with pytest.raises(ModelNotFound):
             await world.manager.load("new")
-        assert world.manager.brought == {}
+        assert world.manager.brought("a") is None
+        assert world.manager.brought("new") is None
+
+    run(scenario)
+
+
+def test_a_configuration_that_failed_does_not_stand_in_the_way_of_the_next_load(run: Run) -> None:
+    async def scenario(world: World) -> None:
+        await world.manager.start(None)
+        await world.manager.load("a", ModelConfig(max_batch_size=8))
+        world.loader.broken["a"] = "no"
+        with pytest.raises(LoadError, match="no"):
+            await world.manager.load("a", ModelConfig(max_batch_size=2))
+        world.loader.broken.clear()
+        await world.manager.load("a")
+        assert world.max_batch_size("a") == 8
 
     run(scenario)
 

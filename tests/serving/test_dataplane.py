@@ -128,14 +128,13 @@ def test_what_was_refused_is_refused_again(door: Door) -> None:
 @pytest.mark.parametrize(
     ("model", "policy"),
     [
-        (spec(4), BatchPolicy(max_rows=4)),
         (spec(4), BatchPolicy(max_rows=4, merges=True, shape_buckets=(("X", 1, (4, 8)),))),
         (
             replace(spec(4), inputs=(*spec(4).inputs, TensorSpec("rate", FP32, (), optional=True, batch_axis=None))),
             BatchPolicy(max_rows=4, merges=True),
         ),
     ],
-    ids=["not merged", "padded to a shape bucket", "values that all rows share"],
+    ids=["padded to a shape bucket", "values that all rows share"],
 )
 def test_forms_are_not_remembered_where_they_do_not_say_who_may_share_a_batch(
     model: ModelSpec, policy: BatchPolicy
@@ -144,6 +143,14 @@ def test_forms_are_not_remembered_where_they_do_not_say_who_may_share_a_batch(
     calls = [door.infer(request(float(number))) for number in range(2)]
     door.bench.work()
     assert door.model.forms == {}
+    assert [values(call).tolist() for call in calls] == [[[0.0, 0.0]], [[2.0, 2.0]]]
+
+
+def test_forms_of_a_model_that_runs_requests_alone_have_no_key() -> None:
+    door = Door(loaded(model=spec(4), policy=BatchPolicy(max_rows=4)))
+    calls = [door.infer(request(float(number))) for number in range(2)]
+    door.bench.work()
+    assert set(door.model.forms.values()) == {(1, None)}
     assert [values(call).tolist() for call in calls] == [[[0.0, 0.0]], [[2.0, 2.0]]]
 
 
