@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from textwrap import dedent
-from typing import Any
 
 import numpy as np
 import pytest
 from fakes.batching import Bench
-from fakes.models import fake_file, put_model
+from fakes.loading import Load, configure, files_in
+from fakes.models import put_model
 from fixture_models import build, write_model
 from kernelport.batcher.queue import ModelQueue
 from kernelport.config.server import ServerSettings
@@ -22,48 +20,9 @@ from kernelport.devices.device import CPU, Device
 from kernelport.lifecycle.loaded import LoadedVersion
 from kernelport.lifecycle.loader import Loader
 from kernelport.lifecycle.served_model import ServedModel
-from kernelport.repository.repository import ModelRepository
 from kernelport.telemetry.stats import ModelStats
 
-Load = Callable[..., LoadedVersion]
 CUDA = Device("cuda", 0)
-
-
-@pytest.fixture
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where private copies go, so that a test can look at what is left."""
-    folder = tmp_path / ".scratch"
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    return folder
-
-
-@pytest.fixture
-def load(tmp_path: Path, scratch: Path) -> Iterator[Load]:
-    """Loads a model of the repository `tmp_path`; everything is closed at the end, and then nothing is left."""
-    loaders: list[Loader] = []
-    versions: list[LoadedVersion] = []
-
-    def load(name: str, version: str = "1", device: Device = CPU, cpus: int = 2, **settings: Any) -> LoadedVersion:
-        loaders.append(Loader(ServerSettings(**settings), device, cpus))
-        versions.append(loaders[-1].load(ModelRepository([tmp_path]).scan()[name], version))
-        return versions[-1]
-
-    yield load
-    for one in versions:
-        one.close()
-    for loader in loaders:
-        assert list(loader._scratch.iterdir()) == []
-        loader.close()
-    assert list(scratch.iterdir()) == []
-
-
-def files_in(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def configure(folder: Path, name: str, text: str) -> None:
-    (folder / name / "model.yaml").write_text(dedent(text))
 
 
 def run(version: LoadedVersion, **inputs: Array) -> dict[str, Array]:
@@ -386,120 +345,6 @@ def test_a_missing_framework_is_told_with_its_cure_before_files_are_copied(
     with pytest.raises(BackendMissing, match=r"needs the package onnxruntime; run: pip install 'kernelport\[cpu\]'"):
         load("echo_fp32")
     assert [path for path in scratch.rglob("*") if path.parent != scratch] == []
-
-
-# -- a backend of somebody else ----------------------------------------------------------------------------------------
-
-OUTSIDE = """\
-from kernelport.backends.fake import FakeModel
-from kernelport.core.errors import LoadError
-
-
-class Recording(FakeModel):
-    loaded = []
-    options = []
-
-    @classmethod
-    def load(cls, artifact, device, options):
-        if len(cls.loaded) == 2:
-            raise LoadError("no memory for a third copy")
-        cls.options.append((str(device), options))
-        cls.loaded.append(super().load(artifact, device, options))
-        return cls.loaded[-1]
-"""
-
-
-@pytest.fixture
-def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The class of an installed backend package, which keeps how it was asked to load."""
-    site = tmp_path / ".site"
-    (site / "recording-1.0.dist-info").mkdir(parents=True)
-    (site / "recording-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: recording\nVersion: 1.0\n")
-    (site / "recording-1.0.dist-info" / "entry_points.txt").write_text(
-        "[kernelport.backends]\nrecording = recording_backend:Recording\n"
-    )
-    (site / "recording_backend.py").write_text(OUTSIDE)
-    monkeypatch.syspath_prepend(site)
-    import recording_backend  # type: ignore[import-not-found]
-
-    yield recording_backend.Recording
-    del sys.modules["recording_backend"]
-
-
-def put_outside(folder: Path, config: str) -> None:
-    (folder / "m" / "1").mkdir(parents=True)
-    (folder / "m" / "1" / "data.bin").write_text(fake_file(is_thread_safe=False))
-    configure(folder, "m", f"backend: recording\ndefault_model_filename: data.bin\n{config}")
-
-
-def test_options_come_from_the_model_then_from_the_server(tmp_path: Path, load: Load, recording: Any) -> None:
-    put_outside(
-        tmp_path,
-        dedent("""\
-        instance_group: [{count: 2}]
-        parameters: {enable_mem_arena: "0"}
-        backend_options: {providers: [a, b]}
-        optimization:
-          graph: {level: 1}
-          execution_accelerators:
-            cpu_execution_accelerator: [{name: openvino, parameters: {precision: FP16}}]
-        """),
-    )
-    version = load("m", cpus=8, backend_config=("recording,threads=3", "onnxruntime,x=1", "all=yes"))
-    (device, options), _ = recording.options
-    assert device == "cpu"
-    assert options.threads == 4
-    assert options.parameters == {"enable_mem_arena": "0"}
-    assert options.server_parameters == {"threads": "3", "all": "yes"}
-    assert options.settings == {"providers": ["a", "b"], "graph_level": 1}
-    assert [(one.name, one.parameters) for one in options.accelerators] == [("openvino", {"precision": "FP16"})]
-    assert version.spec.backend == "recording"
-
-
-def test_a_gpu_hears_only_of_accelerators_for_a_gpu(tmp_path: Path, load: Load, recording: Any) -> None:
-    put_outside(
-        tmp_path,
-        "optimization: {execution_accelerators: {gpu_execution_accelerator: [{name: tensorrt}],\n"
-        "  cpu_execution_accelerator: [{name: openvino}]}}",
-    )
-    load("m", device=CUDA, intra_op_threads=5)
-    ((device, options),) = recording.options
-    assert device == "cuda:0"
-    assert [one.name for one in options.accelerators] == ["tensorrt"]
-    assert options.threads == 5
-    assert options.settings == {}
-
-
-def test_the_backends_own_option_is_stronger_than_tritons(tmp_path: Path, load: Load, recording: Any) -> None:
-    put_outside(tmp_path, "backend_options: {graph_level: 2}\noptimization: {graph: {level: 1}}")
-    load("m")
-    assert recording.options[0][1].settings == {"graph_level": 2}
-
-
-def test_more_instances_than_cores_still_get_a_thread_each(tmp_path: Path, load: Load, recording: Any) -> None:
-    put_outside(tmp_path, "instance_group: [{count: 2}]")
-    load("m", cpus=1)
-    assert {options.threads for _, options in recording.options} == {1}
-
-
-def test_copies_that_were_made_before_one_failed_are_closed(
-    tmp_path: Path, load: Load, scratch: Path, recording: Any
-) -> None:
-    put_outside(tmp_path, "instance_group: [{count: 3}]")
-    with pytest.raises(LoadError, match="no memory for a third copy"):
-        load("m")
-    assert [copy.is_closed for copy in recording.loaded] == [True, True]
-    assert files_in(scratch) == []
-
-
-def test_a_backend_without_a_file_name_of_its_own_wants_one(tmp_path: Path, load: Load, recording: Any) -> None:
-    put_outside(tmp_path, "")
-    configure(tmp_path, "m", "backend: recording")
-    with pytest.raises(LoadError, match="backend 'recording' has no file name of its own; write default_model_file"):
-        load("m")
-
-
-# -- what the rest of the configuration becomes ------------------------------------------------------------------------
 
 
 def test_what_is_asked_for_and_ignored_is_told(tmp_path: Path, load: Load) -> None:
