@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -219,16 +219,3 @@ def _names(folder: Path) -> list[str]:
 def with_config(model: RepositoryModel, config: ModelConfig) -> RepositoryModel:
     """The same files under another configuration, as a load request may bring one."""
     return replace(model, config=config, config_error="", warnings=review(config).warnings)
-
-
-def changed_versions(old: RepositoryModel, new: RepositoryModel) -> Mapping[str, str]:
-    """Versions that `new` serves and that have to be loaded again or anew, with the reason."""
-    reasons: dict[str, str] = {}
-    for version in new.chosen.versions:
-        if old.config_fingerprint != new.config_fingerprint or old.config != new.config:
-            reasons[version] = "the configuration changed"
-        elif version not in old.chosen.versions:
-            reasons[version] = "new version"
-        elif old.version_fingerprints[version] != new.version_fingerprints[version]:
-            reasons[version] = "its files changed"
-    return reasons

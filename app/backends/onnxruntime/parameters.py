@@ -126,7 +126,6 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "do_copy_in_default_stream": parse_bool,
     "ignore_accelerators": parse_bool,
 }
-PARAMETER_NAMES = frozenset(_PARSERS)
 
 
 @dataclass(slots=True)
